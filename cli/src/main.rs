@@ -22,7 +22,7 @@ use self::commands::{
     adopt, bug_report, check, completion, confirm_deletions, diff, dns, drain, explain, hand_over,
     install, join, shift, status, top, tunnel, ui, uninstall, unjoin, verify, version,
 };
-use self::term::exit::{CommandError, ExitState, UNKNOWN};
+use self::term::exit::{CommandError, ExitState, Failure, UNKNOWN};
 use self::term::output;
 
 /// Failed start of the program.
@@ -64,7 +64,7 @@ fn complete(words: &[String]) -> ExitCode {
 }
 
 /// Runs one command and returns its exit state.
-fn run(line: &CommandLine) -> Result<ExitState, Box<dyn CommandError>> {
+fn run(line: &CommandLine) -> Result<ExitState, Failure> {
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()

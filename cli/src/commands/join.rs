@@ -27,12 +27,11 @@ use crate::cluster::objects::{self, Run};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::UPGRADE;
 use crate::cluster::wait::TimedOut;
-use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::location::{Located, Location};
 use crate::commands::membership::member::{self, Credentials, Granted, NewToken, OptionalRights};
 use crate::observe::networking::Networking;
-use crate::term::exit::{CommandError, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
 use crate::term::output::{self, OutputError};
 
 /// Failed join of a cluster.
@@ -60,8 +59,6 @@ pub(crate) enum JoinError {
     ProxyUser,
     #[error("--proxy-ca {}: {why}", file.display())]
     ProxyCa { file: PathBuf, why: String },
-    #[error(transparent)]
-    Membership(MembershipError),
     #[error(
         "this cluster is already a member, named {0}; to rename it, run first: kubectl mcs unjoin {0}"
     )]
@@ -126,20 +123,13 @@ impl CommandError for JoinError {
             | Self::OutputAlone
             | Self::NoMember
             | Self::LifetimeOfAgent => USAGE,
-            Self::Membership(error) => error.exit_code(),
             _ => PROBLEM,
         }
     }
 }
 
-impl<E: Into<MembershipError>> From<E> for JoinError {
-    fn from(error: E) -> Self {
-        Self::Membership(error.into())
-    }
-}
-
 /// Joins a cluster, or updates a joined one.
-pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError> {
+pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), Failure> {
     let name = hub::cluster_name(&args.name)?;
     let endpoint = args
         .api_endpoint
@@ -150,7 +140,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         return enrolment::run(hub, &name, endpoint, args).await;
     };
     if args.output.format.is_some() && args.dry_run.is_none() {
-        return Err(JoinError::OutputAlone);
+        return Err(JoinError::OutputAlone.into());
     }
     let hub = ApiServer::hub(hub).await?;
     let member = ApiServer::member(kubeconfig, args.member.member_context.as_deref()).await?;
@@ -172,7 +162,7 @@ async fn join(
     name: &ClusterName,
     endpoint: Option<String>,
     args: &JoinArgs,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     let given_proxy_ca = args.proxy_ca.as_deref().map(certificates).transpose()?;
     hub::check_cluster_api(hub).await?;
     hub::check_namespace(hub).await?;
@@ -185,7 +175,7 @@ async fn join(
     let record = recorded(&known, name);
     let of_agent = gives_credentials(record, args);
     if of_agent && args.token_lifetime.is_some() {
-        return Err(JoinError::LifetimeOfAgent);
+        return Err(JoinError::LifetimeOfAgent.into());
     }
     let agent = Agent::prepare(hub, member, &hub_uid, (name, record), args).await?;
     let paths = Paths::prepare(hub, member, &hub_uid, record, args).await?;
@@ -256,7 +246,7 @@ async fn write(
     hub: &ApiServer,
     secret: Option<DynamicObject>,
     cluster: DynamicObject,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     for object in secret.iter().chain([&cluster]) {
         objects::apply(hub, object, Run::Real).await?;
     }
@@ -270,7 +260,7 @@ async fn end_old_tokens(
     member: &ApiServer,
     (name, hub_uid): (&ClusterName, &str),
     granted: Option<Granted>,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     match granted {
         Some(granted) => Ok(granted.end_old_token(member).await?),
         None => agent::end_stored_tokens(hub, member, (name, hub_uid)).await,
@@ -285,7 +275,7 @@ async fn grant(
     (name, hub_uid): (&ClusterName, &str),
     given_proxy_ca: Option<String>,
     args: &JoinArgs,
-) -> Result<(Granted, DynamicObject), JoinError> {
+) -> Result<(Granted, DynamicObject), Failure> {
     let rights = optional_rights(args);
     let stored = hub::stored(hub, name).await?;
     let token = NewToken {
@@ -318,7 +308,7 @@ async fn location(
     known: &[Known],
     name: &ClusterName,
     args: &JoinArgs,
-) -> Result<Located, JoinError> {
+) -> Result<Located, Failure> {
     let given = Location::new(args.region.clone(), args.zones.clone());
     let recorded = recorded(known, name).map(|cluster| cluster.location.clone());
     let located = Located::find(member, given, recorded.unwrap_or_default()).await?;

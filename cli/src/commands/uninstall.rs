@@ -23,7 +23,7 @@ use crate::args::UninstallArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
-use crate::cluster::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
+use crate::cluster::definitions::{CLUSTERS, Kind, Origin, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::karmada;
 use crate::cluster::objects::{self, ObjectError};
@@ -33,7 +33,7 @@ use crate::commands::membership::{cleaning, report_left};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::term::confirm::{self, Answer};
-use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
+use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN, USAGE};
 use crate::term::output::{self, OutputError};
 
 /// Interval at which `uninstall` reads the remaining objects from the hub.
@@ -42,16 +42,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Failed uninstallation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UninstallError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(transparent)]
-    Works(#[from] karmada::WorksForbidden),
     #[error(
         "you may not get Lease {0} on the hub, which shows whether causeway-controller runs; use a kubeconfig that may"
     )]
@@ -110,10 +100,7 @@ impl CommandError for UninstallError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotConfirmed => USAGE,
-            Self::Works(_) | Self::LeaseForbidden(_) => UNKNOWN,
-            Self::Request(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
-            Self::Definition(error) => error.exit_code(),
+            Self::LeaseForbidden(_) => UNKNOWN,
             _ => PROBLEM,
         }
     }
@@ -135,7 +122,7 @@ struct Inventory {
 }
 
 /// Removes causeway from a hub.
-pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), UninstallError> {
+pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failure> {
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let mut inventory = Inventory::read(&hub).await?;
     if args.keep_services {
@@ -160,7 +147,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
         return Err(UninstallError::OfHelm {
             release,
             commands: commands.join("\n"),
-        });
+        }
+        .into());
     }
     inventory.print_plan(&hub, &definitions, args)?;
     if args.keep_services {
@@ -168,13 +156,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
     } else if let (Some(services), Some(commands)) =
         (inventory.karmadas.named(), inventory.karmadas.commands())
     {
-        return Err(UninstallError::ManagedByKarmada { services, commands });
+        return Err(UninstallError::ManagedByKarmada { services, commands }.into());
     }
     if !args.keep_services && !inventory.serving.is_empty() && !args.cascade {
         return Err(UninstallError::Serving {
             serving: inventory.serving.to_string(),
             commands: inventory.serving.commands(),
-        });
+        }
+        .into());
     }
     if args.dry_run.is_some() {
         return Ok(output::result("nothing was removed (dry run)")?);
@@ -201,7 +190,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
 }
 
 impl Inventory {
-    async fn read(hub: &ApiServer) -> Result<Self, UninstallError> {
+    async fn read(hub: &ApiServer) -> Result<Self, Failure> {
         let services: Vec<MultiClusterService> = list(hub).await?;
         let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
         let clusters: Vec<Cluster> = list(hub).await?;
@@ -244,7 +233,7 @@ impl Inventory {
         hub: &ApiServer,
         definitions: &[Kind],
         args: &UninstallArgs,
-    ) -> Result<(), UninstallError> {
+    ) -> Result<(), Failure> {
         output::result(format_args!("to be removed from the hub at {}:", hub.url()))?;
         for object in &self.objects {
             output::result(format_args!("  {}", objects::title(object)))?;
@@ -287,11 +276,7 @@ impl Inventory {
         )?)
     }
 
-    async fn print_kept(
-        &self,
-        hub: &ApiServer,
-        args: &UninstallArgs,
-    ) -> Result<(), UninstallError> {
+    async fn print_kept(&self, hub: &ApiServer, args: &UninstallArgs) -> Result<(), Failure> {
         for (kind, origin) in self.definitions {
             let title = objects::title(&kind.definition()?);
             match origin {
@@ -347,7 +332,7 @@ impl Inventory {
     }
 
     /// Prints leftovers in members that were not joined with this program.
-    async fn report_members(&self, hub: &ApiServer) -> Result<(), UninstallError> {
+    async fn report_members(&self, hub: &ApiServer) -> Result<(), Failure> {
         let joined = self.serving.clusters();
         let others = self
             .clusters
@@ -358,7 +343,7 @@ impl Inventory {
 }
 
 /// Lists Karmada's Works. Returns an empty list if the hub does not serve Works.
-async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, UninstallError> {
+async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, Failure> {
     let works = karmada::works(hub, None).await?;
     Ok(works.ok_or(karmada::WorksForbidden)?)
 }
@@ -407,7 +392,7 @@ async fn clean(
     hub: &ApiServer,
     inventory: &Inventory,
     args: &UninstallArgs,
-) -> Result<(), UninstallError> {
+) -> Result<(), Failure> {
     let deadline = Instant::now() + args.timeout;
     let serving = &inventory.serving;
     if !serving.is_empty() {
@@ -460,7 +445,7 @@ async fn cleaned(
     deadline: Instant,
     args: &UninstallArgs,
     part: impl Fn(Serving) -> Serving,
-) -> Result<(), UninstallError> {
+) -> Result<(), Failure> {
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = String::new();
@@ -477,7 +462,8 @@ async fn cleaned(
                 seconds: args.timeout.as_secs(),
                 serving: left.to_string(),
                 commands: left.surrender(),
-            });
+            }
+            .into());
         }
         let now = left.to_string();
         if now != last {
@@ -494,7 +480,7 @@ async fn remove_definition(
     hub: &ApiServer,
     kind: Kind,
     args: &UninstallArgs,
-) -> Result<(), UninstallError> {
+) -> Result<(), Failure> {
     let definition = kind.definition()?;
     objects::remove(hub, &definition).await?;
     let name = definition.name_any();
@@ -504,9 +490,9 @@ async fn remove_definition(
         found.is_none().then_some(())
     });
     let seconds = args.timeout.as_secs();
-    gone.await.map_err(|late| UninstallError::NotGone {
+    Ok(gone.await.map_err(|late| UninstallError::NotGone {
         name,
         seconds,
         late,
-    })
+    })?)
 }

@@ -20,16 +20,14 @@ use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
-use crate::commands::membership::{MembershipError, cleaning, report_left};
+use crate::commands::membership::{cleaning, report_left};
 use crate::observe::once;
-use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::exit::{CommandError, Failure};
 use crate::term::output;
 
 /// Failed removal of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnjoinError {
-    #[error(transparent)]
-    Membership(MembershipError),
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
     #[error(
@@ -74,23 +72,10 @@ pub(crate) enum UnjoinError {
     },
 }
 
-impl CommandError for UnjoinError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Membership(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
-
-impl<E: Into<MembershipError>> From<E> for UnjoinError {
-    fn from(error: E) -> Self {
-        Self::Membership(error.into())
-    }
-}
+impl CommandError for UnjoinError {}
 
 /// Removes a cluster from the hub. Checks all conditions before the first deletion.
-pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinError> {
+pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     match hub::check_cluster_api(&hub).await {
@@ -112,14 +97,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     if stored.is_none() && secret.is_none() && enrolments.is_empty() {
         match member {
             Some(_) if args.force => {}
-            Some(_) => return Err(UnjoinError::UnknownName(name)),
-            None => return Err(UnjoinError::NotJoined(name)),
+            Some(_) => return Err(UnjoinError::UnknownName(name).into()),
+            None => return Err(UnjoinError::NotJoined(name).into()),
         }
     }
     if let Some(stored) = stored.filter(|_| !args.force) {
         if let Some(namespace) = stored.profile_namespace() {
             let namespace = namespace.to_owned();
-            return Err(UnjoinError::OfProfile { name, namespace });
+            return Err(UnjoinError::OfProfile { name, namespace }.into());
         }
         check_controller(&hub, stored, &name, args).await?;
     }
@@ -174,7 +159,7 @@ async fn preview(
     objects: impl Iterator<Item = &DynamicObject>,
     member: Option<&ApiServer>,
     hub_uid: &str,
-) -> Result<(), UnjoinError> {
+) -> Result<(), Failure> {
     for object in objects {
         let title = objects::title(object);
         output::result(format_args!("hub: {title} deleted (dry run)"))?;
@@ -213,7 +198,7 @@ async fn check_controller(
     cluster: &Cluster,
     name: &ClusterName,
     args: &UnjoinArgs,
-) -> Result<(), UnjoinError> {
+) -> Result<(), Failure> {
     if !cluster
         .finalizers()
         .iter()
@@ -231,18 +216,15 @@ async fn check_controller(
         Some(why) => Err(UnjoinError::NoController {
             name: name.clone(),
             why,
-        }),
+        }
+        .into()),
         None => Ok(()),
     }
 }
 
 /// Waits until the controller has removed its finalizer and the Cluster is deleted. Returns the
 /// last reason that the member was not ready for cleanup, or an empty string.
-async fn gone(
-    hub: &ApiServer,
-    name: &ClusterName,
-    args: &UnjoinArgs,
-) -> Result<String, UnjoinError> {
+async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<String, Failure> {
     let mut last = None;
     let mut finalizers = String::new();
     let mut shown = Ok(());
@@ -274,7 +256,7 @@ async fn gone(
 }
 
 /// Prints the services that still name the cluster.
-async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinError> {
+async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), Failure> {
     let all: Api<MultiClusterService> = Api::all(hub.client.clone());
     let listed = once::list(hub, all, &ListParams::default()).await;
     let Some(services) = allowed(listed)? else {

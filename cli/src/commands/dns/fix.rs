@@ -18,6 +18,7 @@ use crate::args::DnsArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, FIELD_MANAGER, ObjectError, Run};
 use crate::term::confirm::{self, Answer};
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Name of the ClusterRole and of its binding.
@@ -35,7 +36,7 @@ pub(super) async fn fix(
     found: &MemberDns,
     command: &str,
     args: &DnsArgs,
-) -> Result<bool, DnsError> {
+) -> Result<bool, Failure> {
     let plan = plan::plan(found, command, args.image_has).map_err(DnsError::Refused)?;
     if plan == DnsPlan::default() {
         output::result("member: nothing to set up")?;
@@ -63,7 +64,7 @@ pub(super) async fn fix(
         ZoneChange::Edit(edit) => write(member, &edit, run).await?,
         ZoneChange::ByHand(by_hand) => {
             let name = args.name.clone();
-            return Err(DnsError::ByHand { name, by_hand });
+            return Err(DnsError::ByHand { name, by_hand }.into());
         }
     }
     Ok(run == Run::Real)
@@ -127,7 +128,7 @@ subjects: [{{kind: ServiceAccount, namespace: {NAMESPACE}, name: '{account}'}}]
 ///
 /// # Errors
 /// `NoRights` after 30 s.
-async fn granted(member: &ApiServer, account: &str) -> Result<(), DnsError> {
+async fn granted(member: &ApiServer, account: &str) -> Result<(), Failure> {
     let deadline = Instant::now() + RIGHTS_WITHIN;
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -140,14 +141,15 @@ async fn granted(member: &ApiServer, account: &str) -> Result<(), DnsError> {
             return Err(DnsError::NoRights {
                 account: format!("{NAMESPACE}/{account}"),
                 seconds: RIGHTS_WITHIN.as_secs(),
-            });
+            }
+            .into());
         }
     }
 }
 
 /// Writes one key of a ConfigMap, provided that the resource version is still the one that was
 /// read.
-async fn write(member: &ApiServer, edit: &Edit, run: Run) -> Result<(), DnsError> {
+async fn write(member: &ApiServer, edit: &Edit, run: Run) -> Result<(), Failure> {
     let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), NAMESPACE);
     let (name, key) = (&edit.location.config_map, &edit.location.key);
     let patch = Patch::Merge(json!({

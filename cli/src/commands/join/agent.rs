@@ -18,6 +18,7 @@ use crate::commands::membership::agent::{AgentObjects, AgentRequest};
 use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent;
+use crate::term::exit::Failure;
 
 /// Objects of an agent, and the address that it connects to the tunnel.
 pub(super) struct Agent {
@@ -40,7 +41,7 @@ impl Agent {
         hub_uid: &str,
         (name, recorded): (&ClusterName, Option<&Known>),
         args: &JoinArgs,
-    ) -> Result<Option<Self>, JoinError> {
+    ) -> Result<Option<Self>, Failure> {
         let Some(address) = &args.tunnel else {
             return Ok(None);
         };
@@ -74,7 +75,7 @@ impl Agent {
 
     /// Applies the objects to the member. Without `force`, a field that another field manager
     /// changed is an error.
-    pub(super) async fn apply(&self, member: &ApiServer, force: bool) -> Result<(), JoinError> {
+    pub(super) async fn apply(&self, member: &ApiServer, force: bool) -> Result<(), Failure> {
         self.objects.apply(member, Run::Real, force).await?;
         for object in self.unwanted.iter().rev() {
             objects::remove(member, object).await?;
@@ -84,7 +85,7 @@ impl Agent {
 }
 
 /// Returns a kubeconfig of the account that may reach causeway-tunnel through the hub's API server.
-async fn kubeconfig(hub: &ApiServer) -> Result<ByteString, JoinError> {
+async fn kubeconfig(hub: &ApiServer) -> Result<ByteString, Failure> {
     let stored = tunnel::secret(hub, UPGRADE).await?;
     let data = stored.and_then(|secret| secret.data).unwrap_or_default();
     let token = data.get("token").ok_or(JoinError::NoAccount)?;
@@ -125,7 +126,7 @@ pub(super) async fn end_stored_tokens(
     hub: &ApiServer,
     member: &ApiServer,
     (name, hub_uid): (&ClusterName, &str),
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     if let Some(secret) = hub::credentials(hub, name).await? {
         objects::remove(hub, &secret).await?;
     }

@@ -10,6 +10,7 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::identity;
 use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::member::{self, Identity};
+use crate::term::exit::Failure;
 
 /// Facts of both clusters that `join` depends on.
 pub(super) struct Facts {
@@ -25,7 +26,7 @@ impl Facts {
         member: &ApiServer,
         name: &ClusterName,
         args: &JoinArgs,
-    ) -> Result<Self, JoinError> {
+    ) -> Result<Self, Failure> {
         let identity = member::identify(member).await?;
         let known = hub::known(hub).await?;
         check_identity(&known, name, &identity.uid)?;

@@ -13,7 +13,7 @@ use kube::api::DynamicObject;
 use super::agent::{Agent, gives_credentials};
 use super::checks::{Facts, certificates};
 use super::paths::Paths;
-use super::{JoinError, location, networking, optional_rights, reached_at, recorded};
+use super::{location, networking, optional_rights, reached_at, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::Side;
 use crate::cluster::api_server::ApiServer;
@@ -21,6 +21,7 @@ use crate::cluster::definitions::{self, Choice};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent::AGENT_SECRET;
+use crate::term::exit::Failure;
 use crate::term::output::OutputError;
 use crate::term::output::{self, Format};
 
@@ -31,7 +32,7 @@ pub(super) async fn print(
     name: &ClusterName,
     endpoint: Option<String>,
     args: &JoinArgs,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     match hub::check_cluster_api(hub).await {
         // The user may install causeway on the hub later in the same way.
         Ok(()) | Err(HubError::NoClusterApi) => {}
@@ -109,7 +110,7 @@ async fn secret(
     member: &ApiServer,
     name: &ClusterName,
     args: &JoinArgs,
-) -> Result<DynamicObject, JoinError> {
+) -> Result<DynamicObject, Failure> {
     let ca_bundle = member::published_authorities(member).await?;
     let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
     let proxy_ca = given.or(hub::stored(hub, name).await?.proxy_ca);
@@ -121,7 +122,7 @@ async fn of_member(
     hub_uid: &str,
     of_agent: bool,
     args: &JoinArgs,
-) -> Result<Vec<DynamicObject>, JoinError> {
+) -> Result<Vec<DynamicObject>, Failure> {
     let mut objects = member::account(hub_uid, optional_rights(args))?;
     if !of_agent {
         let [token, _] = member::token_names(hub_uid);

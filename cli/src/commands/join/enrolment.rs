@@ -31,6 +31,7 @@ use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::location::Location;
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent as agent_objects;
+use crate::term::exit::Failure;
 use crate::term::output::{self, Format};
 
 /// Size of a token, in bytes.
@@ -44,9 +45,9 @@ pub(super) async fn run(
     name: &ClusterName,
     endpoint: Option<String>,
     args: &JoinArgs,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     let (Some(address), Some(format)) = (&args.tunnel, args.output.format) else {
-        return Err(JoinError::NoMember);
+        return Err(JoinError::NoMember.into());
     };
     let hub = ApiServer::hub(hub).await?;
     check_verified(&hub)?;
@@ -54,7 +55,7 @@ pub(super) async fn run(
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
     let namespace = hub.request(namespaces.get_metadata_opt(NAMESPACE)).await?;
     if namespace.is_none() {
-        return Err(JoinError::NoEnrolment(address.clone()));
+        return Err(JoinError::NoEnrolment(address.clone()).into());
     }
     let known = hub::known(&hub).await?;
     check(&known, name, args)?;
@@ -113,7 +114,7 @@ async fn data(
     name: &ClusterName,
     address: &TunnelAddress,
     token: Option<&str>,
-) -> Result<Data, JoinError> {
+) -> Result<Data, Failure> {
     let server = tunnel::secret(hub, SERVER_SECRET).await?;
     let authorities = server.and_then(|secret| secret.data?.remove(CA_CERTIFICATE));
     let authorities = authorities.ok_or_else(|| JoinError::NoEnrolment(address.clone()))?;
@@ -155,7 +156,7 @@ async fn of_member(
     address: &TunnelAddress,
     data: Data,
     args: &JoinArgs,
-) -> Result<Vec<DynamicObject>, JoinError> {
+) -> Result<Vec<DynamicObject>, Failure> {
     let hub_uid = hub.uid().await?;
     let mut objects = member::account(&hub_uid, optional_rights(args))?;
     objects.extend(member::any_policy()?);
@@ -172,7 +173,7 @@ async fn store(
     cluster: &DynamicObject,
     token: &str,
     args: &JoinArgs,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     let [mut bootstrap, member] = hub::enrolment_secrets(name)?;
     let within = args.enrolment.enrol_within.unwrap_or(WITHIN);
     let within = SignedDuration::try_from(within).unwrap_or_default();

@@ -2,13 +2,13 @@
 
 use kube::api::DynamicObject;
 
-use super::JoinError;
 use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, Run, preview};
 use crate::commands::membership::agent;
 use crate::commands::membership::hub::Known;
 use crate::commands::membership::member::paths;
+use crate::term::exit::Failure;
 
 /// Changes of `join` for reports on paths.
 pub(super) struct Paths {
@@ -31,7 +31,7 @@ impl Paths {
         hub_uid: &str,
         recorded: Option<&Known>,
         args: &JoinArgs,
-    ) -> Result<Self, JoinError> {
+    ) -> Result<Self, Failure> {
         let mut paths = Self {
             objects: Vec::new(),
             unwanted: Vec::new(),
@@ -54,7 +54,7 @@ impl Paths {
 
     /// Applies or deletes the objects. Without `force`, a field that another field manager changed
     /// is an error.
-    pub(super) async fn apply(&self, member: &ApiServer, force: bool) -> Result<(), JoinError> {
+    pub(super) async fn apply(&self, member: &ApiServer, force: bool) -> Result<(), Failure> {
         preview::check(member, self.objects.iter(), force).await?;
         for object in &self.objects {
             objects::apply_with(member, object, Run::Real, force).await?;

@@ -11,16 +11,13 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::identity::AnotherCluster;
 use crate::cluster::objects::{self, Run};
 use crate::cluster::tunnel::address::TunnelAddress;
-use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub;
 use crate::observe::connect::ConnectError;
-use crate::term::exit::{CommandError, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
 
 /// Failed change of a member of the tunnel.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
-    #[error(transparent)]
-    Membership(MembershipError),
     #[error(
         "the kubeconfig of the {side} {what}, so anybody could answer for it and take the key of \
          the agent; add certificate-authority-data and an https:// server to it"
@@ -79,21 +76,14 @@ pub(crate) enum ChangeError {
 impl CommandError for ChangeError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Membership(error) => error.exit_code(),
             Self::Insecure { .. } => USAGE,
             _ => PROBLEM,
         }
     }
 }
 
-impl<E: Into<MembershipError>> From<E> for ChangeError {
-    fn from(error: E) -> Self {
-        Self::Membership(error.into())
-    }
-}
-
 /// Connects to the member if its kubeconfig is given.
-pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, ChangeError> {
+pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, Failure> {
     let Some(file) = &args.member_kubeconfig else {
         return Ok(None);
     };
@@ -112,16 +102,13 @@ pub(super) fn check_verified(server: &ApiServer) -> Result<(), ChangeError> {
 }
 
 /// Reads a Cluster of the hub.
-pub(super) async fn read(
-    hub: &ApiServer,
-    name: &ClusterName,
-) -> Result<Option<Cluster>, ChangeError> {
+pub(super) async fn read(hub: &ApiServer, name: &ClusterName) -> Result<Option<Cluster>, Failure> {
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     Ok(hub.found(clusters.get(name.as_str())).await?)
 }
 
 /// Whether `kubectl mcs join` made the credentials of a member.
-pub(super) async fn is_joined(hub: &ApiServer, name: &ClusterName) -> Result<bool, ChangeError> {
+pub(super) async fn is_joined(hub: &ApiServer, name: &ClusterName) -> Result<bool, Failure> {
     Ok(hub::credentials(hub, name).await?.is_some())
 }
 
@@ -132,7 +119,7 @@ pub(super) async fn choose_tunnel(
     name: &ClusterName,
     (cluster, is_wanted): (&Cluster, bool),
     run: Option<Run>,
-) -> Result<String, ChangeError> {
+) -> Result<String, Failure> {
     let title = objects::title(&hub::bare_cluster(name)?);
     if is_tunnelled(cluster) == is_wanted {
         return Ok(format!("hub: {title} unchanged"));
@@ -146,7 +133,9 @@ pub(super) async fn choose_tunnel(
     if let Some(run) = run {
         let annotated = hub::annotate(hub, name, labels::TUNNEL, value, run == Run::Dry).await;
         match annotated {
-            Err(RequestError::NotFound { .. }) => return Err(ChangeError::Absent(name.clone())),
+            Err(RequestError::NotFound { .. }) => {
+                return Err(ChangeError::Absent(name.clone()).into());
+            }
             annotated => annotated?,
         }
     }

@@ -19,30 +19,29 @@ use crate::cluster::bundle;
 use crate::cluster::lease::{Controller, LeaseName};
 use crate::cluster::objects::{self, FIELD_MANAGER};
 use crate::commands::membership::hub;
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Checks that no controller can add the finalizers again: `uninstall` deletes its Deployment, or
 /// no controller holds the Lease.
-pub(super) async fn check(
-    hub: &ApiServer,
-    objects: &[DynamicObject],
-) -> Result<(), UninstallError> {
+pub(super) async fn check(hub: &ApiServer, objects: &[DynamicObject]) -> Result<(), Failure> {
     let goes = objects.iter().any(bundle::is_deployment);
     match holder(hub).await? {
         Some(holder) if !goes => Err(UninstallError::StillRuns {
             holder,
             lease: CONTROLLER_LEASE.to_owned(),
-        }),
+        }
+        .into()),
         _ => Ok(()),
     }
 }
 
-async fn holder(hub: &ApiServer) -> Result<Option<String>, UninstallError> {
+async fn holder(hub: &ApiServer) -> Result<Option<String>, Failure> {
     let lease = CONTROLLER_LEASE.split_once('/');
     let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
     let controller = Controller::read(hub, &LeaseName(lease)).await?;
     if matches!(controller, Controller::Unknown) {
-        return Err(UninstallError::LeaseForbidden(CONTROLLER_LEASE));
+        return Err(UninstallError::LeaseForbidden(CONTROLLER_LEASE).into());
     }
     Ok(controller.holder(Timestamp::now()).map(ToOwned::to_owned))
 }
@@ -53,7 +52,7 @@ pub(super) async fn remove_finalizers(
     hub: &ApiServer,
     objects: &[DynamicObject],
     timeout: Duration,
-) -> Result<(), UninstallError> {
+) -> Result<(), Failure> {
     for object in objects.iter().filter(|one| bundle::is_deployment(one)) {
         objects::remove(hub, object).await?;
     }
@@ -72,7 +71,7 @@ pub(super) async fn remove_finalizers(
         }
         if Instant::now() >= deadline {
             let seconds = timeout.as_secs();
-            return Err(UninstallError::FinalizersLeft { seconds, left });
+            return Err(UninstallError::FinalizersLeft { seconds, left }.into());
         }
         if left != last {
             output::progress(format_args!("waiting for {left}"))?;
@@ -83,7 +82,7 @@ pub(super) async fn remove_finalizers(
 
 /// Removes the finalizers. Returns the names of objects that changed meanwhile and must be read
 /// again.
-async fn remove_all(hub: &ApiServer) -> Result<String, UninstallError> {
+async fn remove_all(hub: &ApiServer) -> Result<String, Failure> {
     let services: Vec<MultiClusterService> = list(hub).await?;
     let clusters: Vec<Cluster> = list(hub).await?;
     let mut again = Vec::new();
@@ -119,7 +118,7 @@ async fn remove_finalizer<K>(
     api: &Api<K>,
     object: &K,
     command: &str,
-) -> Result<bool, UninstallError>
+) -> Result<bool, Failure>
 where
     K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {
@@ -145,7 +144,7 @@ where
 }
 
 /// Prints the objects that remain and the command that deletes them.
-pub(super) async fn report(hub: &ApiServer) -> Result<(), UninstallError> {
+pub(super) async fn report(hub: &ApiServer) -> Result<(), Failure> {
     Ok(output::result(format_args!(
         "note: nothing updates what causeway wrote into the members: endpoints stay in the consumers as they are now. kubectl mcs install manages it again; \
          to delete it, run in each member: {}",
