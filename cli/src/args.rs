@@ -53,7 +53,7 @@ use self::verify::VERIFY_EXAMPLES;
 pub(crate) use self::verify::{PodArgs, ProbeArgs, ProbeRole, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
 pub(crate) use crate::cluster::access::MembersArgs;
-use crate::cluster::lease::LeaseName;
+use crate::cluster::lease::{CONTROLLER_LEASE, LeaseName};
 use crate::term::output::Format;
 
 /// The command line of `kubectl mcs`.
@@ -146,9 +146,6 @@ pub(crate) enum Command {
         shell: Shell,
     },
 }
-
-/// Where the manifests have the controller keep its Lease.
-pub(crate) const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {

@@ -20,7 +20,7 @@ use tower::retry::RetryLayer;
 
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::kubeconfig::{
-    self, Access, Choice, LoadError, MemberContext, MemberKubeconfigs, describe_plugin_failure,
+    self, Access, Choice, LoadError, MemberKubeconfigs, describe_plugin_failure,
 };
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::term::screen::printable;
@@ -160,24 +160,16 @@ impl ApiServer {
         })
     }
 
-    /// Connects to the member of the given kubeconfig.
-    pub(crate) async fn member(path: &Path, context: Option<&str>) -> Result<Self, RequestError> {
+    /// Connects to the member of the given kubeconfig, or of kubectl's default kubeconfig.
+    pub(crate) async fn member(
+        path: Option<&Path>,
+        context: Option<&str>,
+    ) -> Result<Self, RequestError> {
         let choice = Choice {
             context,
             ..Choice::default()
         };
-        let access = access(Side::Member, kubeconfig::load(Some(path)), choice).await?;
-        Self::of(Side::Member, access)
-    }
-
-    /// Connects to a member by the user's kubeconfig and context of it.
-    pub(crate) async fn member_by(given: &MemberContext) -> Result<Self, RequestError> {
-        let choice = Choice {
-            context: given.context.as_deref(),
-            ..Choice::default()
-        };
-        let loaded = kubeconfig::load(given.path.as_deref());
-        let access = access(Side::Member, loaded, choice).await?;
+        let access = access(Side::Member, kubeconfig::load(path), choice).await?;
         Self::of(Side::Member, access)
     }
 
@@ -197,7 +189,11 @@ impl ApiServer {
                 why: describe_plugin_failure(&error, config.auth_info.exec.as_ref())
                     .unwrap_or_else(|| root_cause(&error)),
             })?;
-        Ok(Self {
+        Ok(Self::by(side, client, config))
+    }
+
+    fn by(side: Side, client: Client, config: Config) -> Self {
+        Self {
             side,
             client,
             config,
@@ -206,7 +202,7 @@ impl ApiServer {
             members: Arc::default(),
             proxy_url: None,
             answer_within: ANSWER_WITHIN,
-        })
+        }
     }
 
     /// Connects to a member with the same transport as causeway-controller. The client retries
@@ -218,16 +214,8 @@ impl ApiServer {
         let (_, token) = watch::channel(token);
         let requests = transport.requests(&token).map_err(TransportError::Member)?;
         let requests = RetryLayer::new(RetryPolicy::server_retry()).layer(requests);
-        Ok(Self {
-            side: Side::Member,
-            client: Client::new(requests, config.default_namespace.clone()),
-            config,
-            secret_namespaces: Arc::default(),
-            tunnel_front: Arc::default(),
-            members: Arc::default(),
-            proxy_url: None,
-            answer_within: ANSWER_WITHIN,
-        })
+        let client = Client::new(requests, config.default_namespace.clone());
+        Ok(Self::by(Side::Member, client, config))
     }
 
     /// Returns what the kubeconfig does for which the server's identity is not verified.
@@ -294,6 +282,14 @@ impl ApiServer {
         let served = self.found(resources).await?;
         let mut served = served.iter().flat_map(|list| &list.resources);
         Ok(served.any(|one| one.name == plural))
+    }
+
+    /// Whether the server serves a kind.
+    pub(crate) async fn serves_kind<K>(&self) -> Result<bool, RequestError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        self.serves(&K::api_version(&()), &K::plural(&())).await
     }
 
     /// Returns the error of a request that timed out.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::args::ConfirmDeletionsArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::objects::Run;
 use crate::cluster::wait;
 use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN};
@@ -20,8 +21,6 @@ use crate::term::output;
 /// Failed confirmation of suspended deletions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfirmDeletionsError {
-    #[error("{0} is not joined; kubectl mcs status lists the members")]
-    NotJoined(ClusterName),
     #[error(
         "deletions of {0} are confirmed, but this hub does not show whether any are still \
          suspended, so they are not waited for"
@@ -89,7 +88,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<()
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let found = hub.found(clusters.get_opt(name.as_str())).await?;
     let found = found.ok_or(HubError::NoClusterApi)?;
-    let cluster = found.ok_or_else(|| ConfirmDeletionsError::NotJoined(name.clone()))?;
+    let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;
     match Deletions::of(&cluster) {
         Deletions::NoneSuspended => {
             output::result(format_args!("no deletions of {name} are suspended"))?;
@@ -101,7 +100,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<()
              the metric causeway_controller_deletions_suspended does"
         ))?,
     }
-    mark(&hub, &name, args.dry_run).await?;
+    mark(&hub, &name, Run::of(args.dry_run)).await?;
     let dry_run = if args.dry_run { " (dry run)" } else { "" };
     output::result(format_args!(
         "hub: deletions of cluster.cluster.karmada.io/{name} confirmed{dry_run}"
@@ -114,13 +113,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<()
 }
 
 /// Sets the confirmation annotation to the current time.
-async fn mark(hub: &ApiServer, name: &ClusterName, dry_run: bool) -> Result<(), Failure> {
+async fn mark(hub: &ApiServer, name: &ClusterName, run: Run) -> Result<(), Failure> {
     let now = Timestamp::now().to_string();
-    match annotate(hub, name, labels::CONFIRM_DELETIONS, Some(&now), dry_run).await {
+    match annotate(hub, name, labels::CONFIRM_DELETIONS, Some(&now), run).await {
         Ok(()) => Ok(()),
-        Err(RequestError::NotFound { .. }) => {
-            Err(ConfirmDeletionsError::NotJoined(name.clone()).into())
-        }
+        Err(RequestError::NotFound { .. }) => Err(HubError::NotJoined(name.clone()).into()),
         Err(error) => Err(error.into()),
     }
 }
@@ -146,7 +143,7 @@ async fn none_suspended(
         Ok(true) => Ok(output::result(format_args!(
             "no deletions of {name} are suspended any more"
         ))?),
-        Ok(false) => Err(ConfirmDeletionsError::NotJoined(name.clone()).into()),
+        Ok(false) => Err(HubError::NotJoined(name.clone()).into()),
         Err(late) => Err(ConfirmDeletionsError::Suspended {
             name: name.clone(),
             seconds: args.waiting.timeout.as_secs(),

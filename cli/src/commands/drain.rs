@@ -15,6 +15,7 @@ use self::effect::Effect;
 use crate::args::DrainArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::cluster::objects::Run;
 use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::kubeconfigs;
@@ -28,8 +29,6 @@ mod effect;
 /// Failed drain, or failed undo of a drain.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DrainError {
-    #[error("{0} is not joined; kubectl mcs status lists the members")]
-    NotJoined(ClusterName),
     #[error("{0} was removed from the hub meanwhile; kubectl mcs status lists the members")]
     Removed(ClusterName),
     #[error(
@@ -70,7 +69,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Fa
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let clusters = clusters(&hub).await?;
     let found = clusters.iter().find(|one| one.name_any() == name.as_str());
-    let cluster = found.ok_or_else(|| DrainError::NotJoined(name.clone()))?;
+    let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;
     let services = services(&hub).await?;
     // A dry run only reports the affected services.
     let is_complete = services.is_some() || !args.dry_run;
@@ -103,15 +102,13 @@ async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, Failure> {
 
 /// Lists all MultiClusterServices. Returns `None` if the user may not list them.
 async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, RequestError> {
-    let all = Api::all(hub.client.clone());
-    let services = once::list(hub, all, &ListParams::default()).await;
-    Ok(allowed(services)?.map(Option::unwrap_or_default))
+    Ok(allowed(once::all(hub).await)?.map(Option::unwrap_or_default))
 }
 
 /// Sets or removes the annotation that drains a cluster.
 async fn mark(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), Failure> {
     let value = (!args.undo).then_some("true");
-    match annotate(hub, name, labels::WITHDRAW, value, args.dry_run).await {
+    match annotate(hub, name, labels::WITHDRAW, value, Run::of(args.dry_run)).await {
         Ok(()) => Ok(()),
         Err(RequestError::NotFound { .. }) => Err(DrainError::Removed(name.clone()).into()),
         Err(error) => Err(error.into()),
@@ -217,18 +214,13 @@ impl std::fmt::Display for Left {
         let counts: Vec<_> = counts
             .map(|(member, count)| format!("{count} in {member}"))
             .collect();
-        let counts = match counts.is_empty() {
-            true => None,
-            false => Some(format!("EndpointSlices left: {}", counts.join(", "))),
-        };
+        let counts =
+            (!counts.is_empty()).then(|| format!("EndpointSlices left: {}", counts.join(", ")));
         let unread = self.unread.iter();
         let unread: Vec<_> = unread
             .map(|(name, why)| format!("{name} ({why})"))
             .collect();
-        let unread = match unread.is_empty() {
-            true => None,
-            false => Some(format!("cannot read {}", unread.join(", "))),
-        };
+        let unread = (!unread.is_empty()).then(|| format!("cannot read {}", unread.join(", ")));
         let both: Vec<_> = counts.into_iter().chain(unread).collect();
         out.write_str(&both.join("; "))
     }

@@ -5,13 +5,12 @@ use crate::cluster::api_server::RequestError;
 use crate::cluster::objects::ObjectError;
 use crate::cluster::tunnel::TunnelError;
 use crate::commands::diff::DiffError;
-use crate::commands::dns::DnsError;
 use crate::commands::install::InstallError;
 use crate::commands::join::JoinError;
 use crate::commands::membership::hub::HubError;
 use crate::commands::status::StatusError;
-use crate::commands::uninstall::UninstallError;
 use crate::observe::once::GatherError;
+use crate::term::confirm::ConfirmError;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN, USAGE};
 
 fn unreachable() -> RequestError {
@@ -100,7 +99,6 @@ fn problems_and_wrong_usage_have_different_exit_codes() {
     assert_eq!(JoinError::JoinedAs("a".to_owned()).exit_code(), PROBLEM);
     assert_eq!(JoinError::Endpoint("x".to_owned()).exit_code(), USAGE);
     assert_eq!(InstallError::NoCertManager.exit_code(), PROBLEM);
-    assert_eq!(UninstallError::Declined.exit_code(), PROBLEM);
-    assert_eq!(UninstallError::NotConfirmed.exit_code(), USAGE);
-    assert_eq!(DnsError::NotConfirmed.exit_code(), USAGE);
+    assert_eq!(ConfirmError::Declined("removed").exit_code(), PROBLEM);
+    assert_eq!(ConfirmError::NotConfirmed("removed").exit_code(), USAGE);
 }

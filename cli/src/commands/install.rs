@@ -15,14 +15,13 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use tokio::time::Instant;
 
-use crate::args::{CONTROLLER_LEASE, DryRun, InstallArgs};
+use crate::args::{DryRun, InstallArgs};
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::bundle;
 use crate::cluster::definitions::{CLUSTERS, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::lease::Controller;
-use crate::cluster::lease::LeaseName;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET};
 use crate::commands::membership::member;
@@ -302,9 +301,7 @@ async fn finish(
 
 /// Whether a controller is the leader. A Lease that the user may not read counts as no leader.
 async fn leads(hub: &ApiServer) -> Result<bool, Failure> {
-    let lease = CONTROLLER_LEASE.split_once('/');
-    let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    let controller = Controller::read(hub, &LeaseName(lease)).await?;
+    let controller = Controller::of_manifests(hub).await?;
     Ok(controller.holder(Timestamp::now()).is_some())
 }
 
@@ -398,16 +395,14 @@ async fn note_nodes(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), Fai
         return Ok(());
     }
     let nodes: Api<Node> = Api::all(hub.client.clone());
-    match hub
-        .request(nodes.list_metadata(&ListParams::default().limit(1)))
-        .await
-    {
-        Ok(list) if list.items.is_empty() => Ok(output::progress(
+    let one = ListParams::default().limit(1);
+    let nodes = allowed(hub.request(nodes.list_metadata(&one)).await)?;
+    if nodes.is_some_and(|list| list.items.is_empty()) {
+        output::progress(
             "note: the hub has no nodes to run the pods; if the webhook and the controller run elsewhere, give --external",
-        )?),
-        Ok(_) | Err(RequestError::NotAllowed { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
+        )?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

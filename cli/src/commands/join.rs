@@ -143,7 +143,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), Failure> {
         return Err(JoinError::OutputAlone.into());
     }
     let hub = ApiServer::hub(hub).await?;
-    let member = ApiServer::member(kubeconfig, args.member.member_context.as_deref()).await?;
+    let member = ApiServer::member(Some(kubeconfig), args.member.member_context.as_deref()).await?;
     check_verified(&hub)?;
     check_verified(&member)?;
     if !args.pull {

@@ -6,15 +6,14 @@ use causeway::api::condition::{self, FALSE};
 use causeway::api::{MultiClusterService, labels};
 use causeway::domain::{ClusterName, Failover, FieldErrors, ServiceKey, Share};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use crate::args::ShiftArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::ApiServer;
-use crate::cluster::objects::FIELD_MANAGER;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::objects::{self, Run};
 use crate::commands::membership::hub;
 use crate::observe::verification::{self, Verification};
 use crate::term::age;
@@ -219,16 +218,10 @@ async fn write(
     services: &Api<MultiClusterService>,
     name: &str,
     share: &Share,
-) -> Result<(), Failure> {
+) -> Result<(), RequestError> {
     let annotations = json!({ labels::SHARE: share.to_string() });
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    hub.request(services.patch_metadata(name, &parameters, &patch))
-        .await?;
-    Ok(())
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    objects::merge(hub, services, name, &patch, Run::Real).await
 }
 
 /// Waits for the next step while the service is ready and has the share of the last one.

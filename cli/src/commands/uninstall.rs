@@ -5,18 +5,15 @@ mod keep_services;
 mod leftovers;
 mod serving;
 
-use std::io;
-
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{ClusterName, enrolment};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams};
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::{Api, ResourceExt};
 use serde_json::json;
-use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
 use self::serving::{ManagedByKarmada, Serving};
 use crate::args::UninstallArgs;
@@ -32,12 +29,9 @@ use crate::commands::membership::hub;
 use crate::commands::membership::{cleaning, report_left};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
-use crate::term::confirm::{self, Answer};
-use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN, USAGE};
+use crate::term::confirm;
+use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
-
-/// Interval at which `uninstall` reads the remaining objects from the hub.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Failed uninstallation.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +40,6 @@ pub(crate) enum UninstallError {
         "you may not get Lease {0} on the hub, which shows whether causeway-controller runs; use a kubeconfig that may"
     )]
     LeaseForbidden(&'static str),
-    #[error("the answer cannot be read: {0}")]
-    Input(io::Error),
     #[error(
         "causeway still serves {serving}: without it nothing would clean up the members. Nothing was removed. Run first\n{commands}\n\
          or let this command do it: kubectl mcs uninstall --cascade"
@@ -71,12 +63,6 @@ pub(crate) enum UninstallError {
     )]
     OfHelm { release: Release, commands: String },
     #[error(
-        "cannot ask for confirmation: standard input is not a terminal. Nothing was removed; to go on, give --yes"
-    )]
-    NotConfirmed,
-    #[error("nothing was removed")]
-    Declined,
-    #[error(
         "the controller has not cleaned up within {seconds} s; left: {serving}. Check that it runs (kubectl mcs check) and run \
          this again; or remove the finalizers without a cleanup:\n{commands}"
     )]
@@ -99,7 +85,6 @@ pub(crate) enum UninstallError {
 impl CommandError for UninstallError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotConfirmed => USAGE,
             Self::LeaseForbidden(_) => UNKNOWN,
             _ => PROBLEM,
         }
@@ -169,7 +154,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
         return Ok(output::result("nothing was removed (dry run)")?);
     }
     if !args.yes {
-        confirm(&hub)?;
+        let question = format!("Remove causeway from the hub at {}?", hub.url());
+        confirm::ask(question, "removed")?;
     }
     if args.keep_services {
         keep_services::remove_finalizers(&hub, &inventory.objects, args.timeout).await?;
@@ -191,9 +177,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
 
 impl Inventory {
     async fn read(hub: &ApiServer) -> Result<Self, Failure> {
-        let services: Vec<MultiClusterService> = list(hub).await?;
+        let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
         let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
-        let clusters: Vec<Cluster> = list(hub).await?;
+        let clusters = once::clusters(hub).await?.unwrap_or_default();
         let orphans = orphans(hub, &clusters).await?;
         let definitions = [
             (SERVICES, SERVICES.find(hub).await?.origin),
@@ -366,25 +352,6 @@ async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterNam
         .collect())
 }
 
-/// Lists all objects of a kind. Returns an empty list if the hub does not serve the kind.
-async fn list<K>(hub: &ApiServer) -> Result<Vec<K>, RequestError>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let api: Api<K> = Api::all(hub.client.clone());
-    let found = once::list(hub, api, &ListParams::default()).await?;
-    Ok(found.unwrap_or_default())
-}
-
-fn confirm(hub: &ApiServer) -> Result<(), UninstallError> {
-    let question = format!("Remove causeway from the hub at {}?", hub.url());
-    match confirm::ask(question).map_err(UninstallError::Input)? {
-        Answer::Yes => Ok(()),
-        Answer::No => Err(UninstallError::Declined),
-        Answer::Nobody => Err(UninstallError::NotConfirmed),
-    }
-}
-
 /// Deletes all objects that causeway serves and waits for the controller's cleanup. Deletes
 /// services first, while all members are joined, then Clusters, then credentials. A repeated run
 /// resumes an interrupted one.
@@ -446,32 +413,21 @@ async fn cleaned(
     args: &UninstallArgs,
     part: impl Fn(Serving) -> Serving,
 ) -> Result<(), Failure> {
-    let mut ticks = interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = String::new();
-    loop {
-        ticks.tick().await;
-        let (services, clusters) = (list(hub).await?, list(hub).await?);
+    let left = wait::none_left(deadline, "the controller to clean up after ", async || {
+        let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
+        let clusters = once::clusters(hub).await?.unwrap_or_default();
         let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
         let left = part(Serving::of(&services, &clusters, &karmadas));
-        if left.is_empty() {
-            return Ok(());
+        Ok((!left.is_empty()).then_some(left))
+    });
+    match left.await? {
+        None => Ok(()),
+        Some(left) => Err(UninstallError::NotCleaned {
+            seconds: args.timeout.as_secs(),
+            serving: left.to_string(),
+            commands: left.surrender(),
         }
-        if Instant::now() >= deadline {
-            return Err(UninstallError::NotCleaned {
-                seconds: args.timeout.as_secs(),
-                serving: left.to_string(),
-                commands: left.surrender(),
-            }
-            .into());
-        }
-        let now = left.to_string();
-        if now != last {
-            output::progress(format_args!(
-                "waiting for the controller to clean up after {now}"
-            ))?;
-        }
-        last = now;
+        .into()),
     }
 }
 

@@ -6,7 +6,7 @@ use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{self, ClusterName};
 use causeway::target::is_tunnelled;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
 use tokio::time::Instant;
 
@@ -28,8 +28,6 @@ use crate::term::output;
 /// Failed removal of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnjoinError {
-    #[error("{0} is not joined; kubectl mcs status lists the members")]
-    NotJoined(ClusterName),
     #[error(
         "{0} is not joined; kubectl mcs status lists the members. Nothing was deleted. To delete \
          causeway's account from the cluster of --member-kubeconfig nevertheless, add --force"
@@ -83,8 +81,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
         Err(HubError::NoClusterApi) if args.force => {}
         checked => checked?,
     }
-    let member = match &args.member_kubeconfig {
-        Some(path) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
+    let member = match args.member_kubeconfig.as_deref() {
+        path @ Some(_) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
         None => None,
     };
     let clusters = once::clusters(&hub).await?.unwrap_or_default();
@@ -98,7 +96,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
         match member {
             Some(_) if args.force => {}
             Some(_) => return Err(UnjoinError::UnknownName(name).into()),
-            None => return Err(UnjoinError::NotJoined(name).into()),
+            None => return Err(HubError::NotJoined(name).into()),
         }
     }
     if let Some(stored) = stored.filter(|_| !args.force) {
@@ -257,14 +255,12 @@ async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<
 
 /// Prints the services that still name the cluster.
 async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), Failure> {
-    let all: Api<MultiClusterService> = Api::all(hub.client.clone());
-    let listed = once::list(hub, all, &ListParams::default()).await;
-    let Some(services) = allowed(listed)? else {
+    let Some(services) = allowed(once::all(hub).await)? else {
         return Ok(output::result(format_args!(
             "note: you may not list MultiClusterServices, so some may still name {name}"
         ))?);
     };
-    let services = services.unwrap_or_default();
+    let services: Vec<MultiClusterService> = services.unwrap_or_default();
     for service in services.iter().filter(|service| names(service, name)) {
         let (namespace, service) = (service.namespace().unwrap_or_default(), service.name_any());
         output::result(format_args!(

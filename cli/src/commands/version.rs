@@ -27,14 +27,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), Failure
         info.git_version,
         hub.url()
     ))?;
-    let version = MultiClusterService::api_version(&());
-    let served = hub
-        .serves(&version, &MultiClusterService::plural(&()))
-        .await?;
-    let served = if served {
-        version.into_owned()
-    } else {
-        format!("not served ({DEFINE})")
+    let served = match hub.serves_kind::<MultiClusterService>().await? {
+        true => MultiClusterService::api_version(&()).into_owned(),
+        false => format!("not served ({DEFINE})"),
     };
     Ok(output::result(format_args!(
         "MultiClusterService: {served}"

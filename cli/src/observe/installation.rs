@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
-use kube::{Api, Resource, ResourceExt as _};
+use kube::{Api, ResourceExt as _};
 
 use self::creation::Creation;
 use self::rights::{MissingRight, Needs};
@@ -108,8 +108,8 @@ pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installat
     let of_causeway = ListParams::default().labels(OF_CAUSEWAY);
     let all = ListParams::default();
     let (services, members, mutating, validating, endpoints, deployments, controller, clusters) = tokio::join!(
-        served::<MultiClusterService>(hub),
-        served::<Cluster>(hub),
+        hub.serves_kind::<MultiClusterService>(),
+        hub.serves_kind::<Cluster>(),
         hub.request(mutating.get_opt(REGISTRATION)),
         hub.request(validating.get_opt(REGISTRATION)),
         hub.request(slices.list(&of_webhook)),
@@ -277,10 +277,6 @@ pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>,
         Err(error @ RequestError::NotAllowed { .. }) => Ok(Err(Forbidden(error.to_string()))),
         Err(error) => Err(error),
     }
-}
-
-async fn served<K: Resource<DynamicType = ()>>(hub: &ApiServer) -> Result<bool, RequestError> {
-    hub.serves(&K::api_version(&()), &K::plural(&())).await
 }
 
 /// Returns the reason that a rollout is incomplete, or `None` if all pods have the current template

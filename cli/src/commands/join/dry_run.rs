@@ -4,8 +4,6 @@
 //! The dry run creates nothing, and no token exists. The printed Secret of the hub therefore has no
 //! token key. Applying the printed Secret again never changes a token that another process added.
 
-use std::fmt::Display;
-
 use causeway::domain::ClusterName;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
@@ -22,8 +20,7 @@ use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent::AGENT_SECRET;
 use crate::term::exit::Failure;
-use crate::term::output::OutputError;
-use crate::term::output::{self, Format};
+use crate::term::output::{self, Format, OutputError};
 
 /// Prints the objects that `join` would apply. Reads both clusters and changes neither.
 pub(super) async fn print(
@@ -57,7 +54,7 @@ pub(super) async fn print(
             note_certificate()?;
         }
         objects.extend(paths.objects);
-        sets.push((member, objects));
+        sets.push((format!("the member, {}", member.url()), objects));
     }
     if args.only != Some(Side::Member) {
         let endpoint = reached_at(member, endpoint, agent.as_ref());
@@ -79,29 +76,26 @@ pub(super) async fn print(
             note_token(name, &hub_uid)?;
         }
         objects.push(hub::cluster(name, &cluster)?);
-        sets.push((hub, objects));
+        sets.push((format!("the hub, {}", hub.url()), objects));
     }
-    Ok(output::result(text(&sets, args.output.format)?)?)
+    let format = args.output.format.unwrap_or(Format::Yaml);
+    Ok(output::result(text(&sets, format)?)?)
 }
 
-/// Returns the objects of each cluster in that format, YAML by default.
-fn text(
-    sets: &[(&ApiServer, Vec<DynamicObject>)],
-    format: Option<Format>,
+/// Returns the objects of each cluster. YAML begins with a comment that names the cluster.
+pub(super) fn text(
+    sets: &[(String, Vec<DynamicObject>)],
+    format: Format,
 ) -> Result<String, OutputError> {
-    let texts = sets.iter().map(|(server, objects)| match format {
-        Some(Format::Json) => output::list(objects),
-        Some(Format::Yaml) | None => {
-            let server = format_args!("the {}, {}", server.side, server.url());
-            manifest(server, objects)
-        }
+    let texts = sets.iter().map(|(cluster, objects)| match format {
+        Format::Json => output::list(objects),
+        Format::Yaml => Ok(format!("# For {cluster}\n{}", output::manifest(objects)?)),
     });
     let texts: Vec<_> = texts.collect::<Result<_, _>>()?;
-    let part = match format {
-        Some(Format::Json) => "\n",
-        Some(Format::Yaml) | None => "\n---\n",
-    };
-    Ok(texts.join(part))
+    Ok(texts.join(match format {
+        Format::Json => "\n",
+        Format::Yaml => "\n---\n",
+    }))
 }
 
 /// Returns the Secret of the hub without its token.
@@ -164,12 +158,4 @@ fn note_certificate() -> Result<(), OutputError> {
         "note: Secret {DEFAULT_NAMESPACE}/{AGENT_SECRET} of the member is left out, because it holds a private key: kubectl mcs join \
          without --dry-run issues it, or your own issuer does (docs/edge.md)"
     ))
-}
-
-pub(super) fn manifest(
-    server: impl Display,
-    objects: &[DynamicObject],
-) -> Result<String, OutputError> {
-    let text = output::manifest(objects)?;
-    Ok(format!("# For {server}\n{text}"))
 }

@@ -15,8 +15,8 @@ use causeway::api::{Cluster, ClusterSpec, labels};
 use causeway::domain::KubernetesVersion;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::target::Target;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::{Api, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::token::{NewToken, token_names, token_secret};
-use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
+use crate::cluster::api_server::{ApiServer, RequestError, allowed, root_cause};
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::wait::TimedOut;
 use crate::term::exit::{CommandError, Failure};
@@ -180,15 +180,9 @@ pub(crate) fn account(
 /// Returns the admission policy for the account if the member serves ValidatingAdmissionPolicies
 /// (Kubernetes 1.30 or later).
 pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, Failure> {
-    let served = member
-        .client
-        .list_api_group_resources("admissionregistration.k8s.io/v1");
-    let served = member.request(served).await?.resources;
-    let is_served = |one: &APIResource| one.name == "validatingadmissionpolicies";
-    if served.iter().any(is_served) {
-        Ok(objects::parse(POLICY)?)
-    } else {
-        Ok(Vec::new())
+    match member.serves_kind::<ValidatingAdmissionPolicy>().await? {
+        true => Ok(objects::parse(POLICY)?),
+        false => Ok(Vec::new()),
     }
 }
 
@@ -266,12 +260,9 @@ fn short(hub_uid: &str) -> &str {
 /// them.
 pub(crate) async fn published_authorities(member: &ApiServer) -> Result<String, Failure> {
     let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), "kube-system");
-    let map = match member.request(maps.get_opt("kube-root-ca.crt")).await {
-        Ok(map) => map,
-        Err(RequestError::NotAllowed { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let data = map.and_then(|map| map.data).unwrap_or_default();
+    let map = allowed(member.request(maps.get_opt("kube-root-ca.crt")).await)?;
+    let data = map.flatten().and_then(|map| map.data);
+    let data = data.unwrap_or_default();
     let cluster_ca = data.get("ca.crt").map(String::as_str);
     Ok(authorities(member, cluster_ca.unwrap_or_default())?)
 }

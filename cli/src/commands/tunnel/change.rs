@@ -87,7 +87,7 @@ pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, Failu
     let Some(file) = &args.member_kubeconfig else {
         return Ok(None);
     };
-    let member = ApiServer::member(file, args.member_context.as_deref()).await?;
+    let member = ApiServer::member(Some(file), args.member_context.as_deref()).await?;
     check_verified(&member)?;
     Ok(Some(member))
 }
@@ -125,14 +125,9 @@ pub(super) async fn choose_tunnel(
         return Ok(format!("hub: {title} unchanged"));
     }
     let value = is_wanted.then_some("true");
-    let suffix = match run {
-        Some(Run::Real) => "",
-        Some(Run::Dry) => " (server dry run)",
-        None => " (dry run)",
-    };
+    let suffix = run.map_or(" (dry run)", Run::note);
     if let Some(run) = run {
-        let annotated = hub::annotate(hub, name, labels::TUNNEL, value, run == Run::Dry).await;
-        match annotated {
+        match hub::annotate(hub, name, labels::TUNNEL, value, run).await {
             Err(RequestError::NotFound { .. }) => {
                 return Err(ChangeError::Absent(name.clone()).into());
             }

@@ -3,22 +3,23 @@
 
 use std::time::Duration;
 
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{MultiClusterService, labels};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::DynamicObject;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::json;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
+use super::UninstallError;
 use super::serving::is_kept;
-use super::{POLL_INTERVAL, UninstallError, list};
-use crate::args::CONTROLLER_LEASE;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
-use crate::cluster::lease::{Controller, LeaseName};
-use crate::cluster::objects::{self, FIELD_MANAGER};
+use crate::cluster::lease::{CONTROLLER_LEASE, Controller};
+use crate::cluster::objects::{self, Run};
+use crate::cluster::wait;
 use crate::commands::membership::hub;
+use crate::observe::once;
 use crate::term::exit::Failure;
 use crate::term::output;
 
@@ -37,9 +38,7 @@ pub(super) async fn check(hub: &ApiServer, objects: &[DynamicObject]) -> Result<
 }
 
 async fn holder(hub: &ApiServer) -> Result<Option<String>, Failure> {
-    let lease = CONTROLLER_LEASE.split_once('/');
-    let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    let controller = Controller::read(hub, &LeaseName(lease)).await?;
+    let controller = Controller::of_manifests(hub).await?;
     if matches!(controller, Controller::Unknown) {
         return Err(UninstallError::LeaseForbidden(CONTROLLER_LEASE).into());
     }
@@ -56,35 +55,27 @@ pub(super) async fn remove_finalizers(
     for object in objects.iter().filter(|one| bundle::is_deployment(one)) {
         objects::remove(hub, object).await?;
     }
-    let deadline = Instant::now() + timeout;
-    let mut ticks = interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = String::new();
-    loop {
-        ticks.tick().await;
+    let left = wait::none_left(Instant::now() + timeout, "", async || {
         let left = match holder(hub).await? {
             Some(holder) => format!("{holder}, which holds Lease {CONTROLLER_LEASE}"),
             None => remove_all(hub).await?,
         };
-        if left.is_empty() {
-            return Ok(());
-        }
-        if Instant::now() >= deadline {
+        Ok((!left.is_empty()).then_some(left))
+    });
+    match left.await? {
+        None => Ok(()),
+        Some(left) => {
             let seconds = timeout.as_secs();
-            return Err(UninstallError::FinalizersLeft { seconds, left }.into());
+            Err(UninstallError::FinalizersLeft { seconds, left }.into())
         }
-        if left != last {
-            output::progress(format_args!("waiting for {left}"))?;
-        }
-        last = left;
     }
 }
 
 /// Removes the finalizers. Returns the names of objects that changed meanwhile and must be read
 /// again.
 async fn remove_all(hub: &ApiServer) -> Result<String, Failure> {
-    let services: Vec<MultiClusterService> = list(hub).await?;
-    let clusters: Vec<Cluster> = list(hub).await?;
+    let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
+    let clusters = once::clusters(hub).await?.unwrap_or_default();
     let mut again = Vec::new();
     for service in services.iter().filter(|one| is_kept(*one)) {
         let namespace = service.namespace().unwrap_or_default();
@@ -126,17 +117,11 @@ where
     let others: Vec<_> = others.filter(|one| *one != labels::FINALIZER).collect();
     let version = &object.meta().resource_version;
     let patch = json!({ "metadata": { "finalizers": others, "resourceVersion": version } });
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let reported = format!("{command} --type=merge -p '{patch}'");
-    let (name, patch) = (object.name_any(), Patch::Merge(patch));
-    match hub
-        .request(api.patch_metadata(&name, &parameters, &patch))
-        .await
-    {
-        Ok(_) => output::result(reported).map(|()| true).map_err(Into::into),
+    match objects::merge(hub, api, &object.name_any(), &patch, Run::Real).await {
+        Ok(()) => {
+            output::result(format_args!("{command} --type=merge -p '{patch}'"))?;
+            Ok(true)
+        }
         Err(RequestError::NotFound { .. }) => Ok(true),
         Err(RequestError::Conflict { .. }) => Ok(false),
         Err(error) => Err(error.into()),
