@@ -19,7 +19,7 @@ use crate::cluster::karmada::{self, GATE_OFF, Work};
 use crate::commands::moving::gate::Gate;
 use crate::commands::moving::{self, Direction, Found};
 use crate::observe::scope::Scope;
-use crate::observe::service::Snapshot;
+use crate::observe::service::{Snapshot, key_of};
 use crate::observe::{connect, once};
 use crate::term::exit::{ExitState, Failure};
 use crate::term::output;
@@ -72,9 +72,7 @@ async fn of_karmada(
     let held = services.iter().filter(|one| {
         !karmada::finalizers(one).is_empty() || one.annotations().contains_key(labels::PROBE)
     });
-    keys.extend(
-        held.map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any())),
-    );
+    keys.extend(held.map(key_of));
     let (of_slices, is_complete) = of_slices(hub, args).await?;
     keys.extend(of_slices);
     keys.retain(|key| namespace.is_none_or(|namespace| *key.namespace == *namespace));

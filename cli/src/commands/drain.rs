@@ -20,6 +20,7 @@ use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
+use crate::observe::service::key_of;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
 use crate::term::table::listed;
@@ -280,8 +281,7 @@ async fn read_left(
 /// Returns the key and the desired state of a service, or `None` if the object is invalid.
 fn desired(service: &MultiClusterService) -> Option<(ServiceKey, domain::MultiClusterService)> {
     let desired = domain::MultiClusterService::try_from(service).ok()?;
-    let key = ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any());
-    Some((key, desired))
+    Some((key_of(service), desired))
 }
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ mod plan;
 
 use std::collections::BTreeSet;
 
-use causeway::domain::{self, ExposureType, ServiceKey};
-use kube::ResourceExt as _;
+use causeway::domain::{self, ExposureType};
 
 use crate::args::MoveArgs;
 use crate::cluster::access::HubArgs;
@@ -20,7 +19,7 @@ use crate::commands::moving::gate::Gate;
 use crate::commands::moving::{self, Direction, Found};
 use crate::observe::once;
 use crate::observe::scope::Scope;
-use crate::observe::service::Snapshot;
+use crate::observe::service::{Snapshot, key_of};
 use crate::term::exit::{ExitState, Failure};
 
 const HAND_OVER: Direction = Direction {
@@ -62,10 +61,8 @@ async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Found, Failure>
         let desired = domain::MultiClusterService::try_from(*one);
         desired.is_ok_and(|desired| desired.exposure == ExposureType::CrossCluster)
     });
-    let keys =
-        crossing.map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any()));
     Ok(Found {
-        keys: keys.collect(),
+        keys: crossing.map(key_of).collect(),
         is_complete: true,
     })
 }

@@ -23,6 +23,7 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::observe::kubeconfigs;
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
+use crate::observe::service::key_of;
 use crate::term::exit::{CommandError, ExitState, Failure};
 use crate::term::output;
 use crate::term::screen::Screen;
@@ -122,14 +123,7 @@ async fn known(
         Ok(list) => (list.map(|list| list.items).unwrap_or_default(), None),
         Err(why) => (Vec::new(), Some(why)),
     };
-    let key = |namespace: Option<String>, name: String| {
-        ServiceKey::new(namespace.unwrap_or_default().as_str(), name.as_str())
-    };
-    let services = services
-        .iter()
-        .map(|one| key(one.namespace(), one.name_any()));
     let held = readings.values().flatten();
-    let exports = held.flat_map(|held| &held.exports);
-    let exports = exports.map(|one| key(one.namespace(), one.name_any()));
-    (services.chain(exports).collect(), why)
+    let exports = held.flat_map(|held| &held.exports).map(key_of);
+    (services.iter().map(key_of).chain(exports).collect(), why)
 }

@@ -56,6 +56,12 @@ pub(crate) struct Webhook {
     pub client: WebhookClientConfig,
 }
 
+/// Whether an API server can verify the webhook: its client has a caBundle.
+pub(crate) fn has_bundle(client: &WebhookClientConfig) -> bool {
+    let bundle = client.ca_bundle.as_ref();
+    bundle.is_some_and(|bundle| !bundle.0.is_empty())
+}
+
 /// Input of all checks.
 #[derive(Debug)]
 pub(crate) struct Installation {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::wait::{self, TimedOut};
-use crate::observe::installation::rollout;
+use crate::observe::installation::{has_bundle, rollout};
 use crate::term::exit::{CommandError, Failure};
 use crate::term::output::{self, OutputError};
 
@@ -128,12 +128,8 @@ fn of_deployment(name: &str) -> ListParams {
 /// Returns the reason that a webhook configuration is incomplete, or `None` if every webhook has a
 /// caBundle.
 fn unregistered<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) -> Option<String> {
-    let is_known = |client: &WebhookClientConfig| {
-        let bundle = client.ca_bundle.as_ref();
-        bundle.is_some_and(|bundle| !bundle.0.is_empty())
-    };
     match clients.next() {
-        Some(first) if is_known(first) && clients.all(is_known) => None,
+        Some(first) if has_bundle(first) && clients.all(has_bundle) => None,
         Some(_) => Some("its caBundle is not published yet".to_owned()),
         None => Some("contains no webhook".to_owned()),
     }

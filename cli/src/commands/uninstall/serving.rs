@@ -9,6 +9,7 @@ use causeway::domain::protected::MEMBERS_NAMESPACE;
 use kube::{Resource, ResourceExt};
 
 use crate::cluster::karmada::{self, Work};
+use crate::observe::service::key_of;
 
 /// Maximum number of objects of a kind that a message names.
 const NAMED: usize = 10;
@@ -35,7 +36,7 @@ impl ManagedByKarmada {
     pub(super) fn of(services: &[MultiClusterService], works: &[Work]) -> Self {
         let mut karmadas = Self::default();
         for service in services {
-            let key = key(service);
+            let key = key_of(service);
             let mut own = works.iter().filter(|work| work.manages_service());
             let own = own.find(|work| work.service().as_ref() == Some(&key));
             let why = match (own, karmada::finalizers(service).first()) {
@@ -53,7 +54,7 @@ impl ManagedByKarmada {
 
     /// Whether Karmada manages a service.
     pub(super) fn has(&self, service: &MultiClusterService) -> bool {
-        self.services.contains_key(&key(service))
+        self.services.contains_key(&key_of(service))
     }
 
     /// Lists the services with evidence, for example `shop/foo (Work karmada-es-a/foo-1)`. Returns
@@ -73,10 +74,6 @@ impl ManagedByKarmada {
             .map(|key| format!("  kubectl mcs hand-over {} -n {}", key.name, key.namespace));
         (!self.kept.is_empty()).then(|| lines(all))
     }
-}
-
-fn key(service: &MultiClusterService) -> ServiceKey {
-    ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any())
 }
 
 impl Serving {

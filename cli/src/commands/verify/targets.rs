@@ -17,6 +17,7 @@ use crate::args::WhatArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
+use crate::observe::service::key_of;
 use crate::observe::{kubeconfigs, networking};
 use crate::term::exit::Failure;
 
@@ -216,10 +217,6 @@ impl Targets {
         let cluster = clusters.find(|one| one.name_any() == name);
         cluster.map_or_else(Network::default, networking::network)
     }
-}
-
-fn key_of(object: &impl kube::ResourceExt) -> ServiceKey {
-    ServiceKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
 /// Returns the names of the nodes that can run pods.
