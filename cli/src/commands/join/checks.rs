@@ -8,39 +8,15 @@ use super::{JoinError, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::identity;
-use crate::commands::membership::hub::{self, Known};
-use crate::commands::membership::member::{self, Identity};
-use crate::term::exit::Failure;
-
-/// Facts of both clusters that `join` depends on.
-pub(super) struct Facts {
-    pub(super) identity: Identity,
-    pub(super) known: Vec<Known>,
-    pub(super) hub_uid: String,
-}
-
-impl Facts {
-    /// Reads them, and checks that the member may be joined under this name.
-    pub(super) async fn read(
-        hub: &ApiServer,
-        member: &ApiServer,
-        name: &ClusterName,
-        args: &JoinArgs,
-    ) -> Result<Self, Failure> {
-        let identity = member::identify(member).await?;
-        let known = hub::known(hub).await?;
-        check_identity(&known, name, &identity.uid)?;
-        check_tunnelled(&known, name, args)?;
-        Ok(Self {
-            identity,
-            known,
-            hub_uid: hub.uid().await?,
-        })
-    }
-}
+use crate::commands::membership::hub::Known;
+use crate::commands::membership::member;
 
 /// Checks that a member of the tunnel stays one: the hub could not dial it.
-fn check_tunnelled(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Result<(), JoinError> {
+pub(super) fn check_tunnelled(
+    known: &[Known],
+    name: &ClusterName,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
     let is_tunnelled = recorded(known, name).is_some_and(|one| one.is_tunnelled);
     match is_tunnelled && !args.pull {
         true => Err(JoinError::Tunnelled(name.clone())),

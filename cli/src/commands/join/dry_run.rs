@@ -8,10 +8,11 @@ use causeway::domain::ClusterName;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 
-use super::agent::{Agent, gives_credentials};
-use super::checks::{Facts, certificates};
+use super::agent::Agent;
+use super::checks::certificates;
+use super::joining::Joining;
+use super::optional_rights;
 use super::paths::Paths;
-use super::{location, networking, optional_rights, reached_at, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::Side;
 use crate::cluster::api_server::ApiServer;
@@ -35,19 +36,12 @@ pub(super) async fn print(
         Ok(()) | Err(HubError::NoClusterApi) => {}
         Err(error) => return Err(error.into()),
     }
-    let facts = Facts::read(hub, member, name, args).await?;
-    let Facts {
-        identity,
-        known,
-        hub_uid,
-    } = facts;
-    let record = recorded(&known, name);
-    let of_agent = gives_credentials(record, args);
-    let agent = Agent::prepare(hub, member, &hub_uid, (name, record), args).await?;
-    let paths = Paths::prepare(hub, member, &hub_uid, record, args).await?;
+    let joining = Joining::read(hub, member, name, endpoint, args).await?;
+    let agent = Agent::prepare(&joining).await?;
+    let paths = Paths::prepare(&joining).await?;
     let mut sets = Vec::new();
     if args.only != Some(Side::Hub) {
-        let mut objects = of_member(member, &hub_uid, of_agent, args).await?;
+        let mut objects = of_member(&joining).await?;
         if let Some(agent) = &agent {
             objects.extend(agent.objects.rights.iter().cloned());
             objects.push(agent.objects.deployment.clone());
@@ -57,25 +51,13 @@ pub(super) async fn print(
         sets.push((format!("the member, {}", member.url()), objects));
     }
     if args.only != Some(Side::Member) {
-        let endpoint = reached_at(member, endpoint, agent.as_ref());
-        let location = location(member, &known, name, args).await?.location;
-        let proxy = member.proxy_url.as_deref().filter(|_| agent.is_none());
-        let cluster = hub::MemberFields {
-            id: Some(&identity.uid),
-            endpoint: Some(&endpoint),
-            proxy,
-            location: &location,
-            networking: &networking(&known, name, args),
-            is_tunnelled: agent.is_some(),
-            has_agent_credentials: of_agent,
-            reports_paths: paths.are_read,
-        };
+        let location = joining.location().await?.location;
         let mut objects = Vec::new();
-        if !of_agent {
-            objects.push(secret(hub, member, name, args).await?);
-            note_token(name, &hub_uid)?;
+        if !joining.gives_credentials() {
+            objects.push(secret(&joining).await?);
+            note_token(name, &joining.hub_uid)?;
         }
-        objects.push(hub::cluster(name, &cluster)?);
+        objects.push(joining.cluster(&location)?);
         sets.push((format!("the hub, {}", hub.url()), objects));
     }
     let format = args.output.format.unwrap_or(Format::Yaml);
@@ -99,31 +81,25 @@ pub(super) fn text(
 }
 
 /// Returns the Secret of the hub without its token.
-async fn secret(
-    hub: &ApiServer,
-    member: &ApiServer,
-    name: &ClusterName,
-    args: &JoinArgs,
-) -> Result<DynamicObject, Failure> {
-    let ca_bundle = member::published_authorities(member).await?;
+async fn secret(joining: &Joining<'_>) -> Result<DynamicObject, Failure> {
+    let Joining {
+        hub, name, args, ..
+    } = joining;
+    let ca_bundle = member::published_authorities(joining.member).await?;
     let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
     let proxy_ca = given.or(hub::stored(hub, name).await?.proxy_ca);
     Ok(hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?)
 }
 
-async fn of_member(
-    member: &ApiServer,
-    hub_uid: &str,
-    of_agent: bool,
-    args: &JoinArgs,
-) -> Result<Vec<DynamicObject>, Failure> {
-    let mut objects = member::account(hub_uid, optional_rights(args))?;
-    if !of_agent {
+async fn of_member(joining: &Joining<'_>) -> Result<Vec<DynamicObject>, Failure> {
+    let (member, hub_uid) = (joining.member, &joining.hub_uid);
+    let mut objects = member::account(hub_uid, optional_rights(joining.args))?;
+    if !joining.gives_credentials() {
         let [token, _] = member::token_names(hub_uid);
         objects.push(member::token_secret(hub_uid, &token)?);
     }
     objects.extend(member::policy(member).await?);
-    if args.skip_crds {
+    if joining.args.skip_crds {
         return Ok(objects);
     }
     match definitions::choose(member).await? {
