@@ -214,8 +214,22 @@ pub(crate) async fn apply_quietly(
 
 /// Deletes an object and prints a line if the object existed.
 pub(crate) async fn remove(server: &ApiServer, object: &DynamicObject) -> Result<(), ObjectError> {
-    if delete(server, object).await? {
-        output::result(format_args!("{}: {} deleted", server.side, title(object)))?;
+    remove_with(server, object, Run::Real).await
+}
+
+/// Deletes an object, or only reads it in a dry run, and prints a line if the object existed.
+pub(crate) async fn remove_with(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
+) -> Result<(), ObjectError> {
+    let (existed, note) = match run {
+        Run::Real => (delete(server, object).await?, ""),
+        Run::Dry => (get(server, object).await?.is_some(), " (dry run)"),
+    };
+    if existed {
+        let title = title(object);
+        output::result(format_args!("{}: {title} deleted{note}", server.side))?;
     }
     Ok(())
 }

@@ -7,10 +7,18 @@ pub(crate) mod member;
 
 use std::fmt::Display;
 
-use causeway::api::{Cluster, condition};
+use causeway::api::{Cluster, condition, labels};
+use kube::Resource;
 
 use crate::cluster::api_server::ApiServer;
 use crate::term::output::{self, OutputError};
+
+/// Whether an object has causeway's finalizer, which blocks deletion until the controller has
+/// cleaned up.
+pub(crate) fn is_kept(object: &impl Resource) -> bool {
+    let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
+    finalizers.iter().any(|one| one == labels::FINALIZER)
+}
 
 /// Prints the commands that delete the objects that the controller could not clean up.
 pub(crate) async fn report_left(

@@ -2,7 +2,7 @@
 //! credentials. The credentials on the hub are deleted last, because they identify an interrupted
 //! run.
 
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ClusterName};
 use causeway::target::is_tunnelled;
 use k8s_openapi::jiff::Timestamp;
@@ -16,11 +16,11 @@ use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::definitions;
 use crate::cluster::identity::{self, AnotherCluster};
 use crate::cluster::lease::{self, Controller};
-use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::objects::{self, ObjectError, Run};
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
-use crate::commands::membership::{cleaning, report_left};
+use crate::commands::membership::{cleaning, is_kept, report_left};
 use crate::observe::once;
 use crate::term::exit::{CommandError, Failure};
 use crate::term::output;
@@ -81,8 +81,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
         Err(HubError::NoClusterApi) if args.force => {}
         checked => checked?,
     }
-    let member = match args.member_kubeconfig.as_deref() {
-        path @ Some(_) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
+    let context = args.member.member_context.as_deref();
+    let member = match args.member.member_kubeconfig.as_deref() {
+        path @ Some(_) => Some(ApiServer::member(path, context).await?),
         None => None,
     };
     let clusters = once::clusters(&hub).await?.unwrap_or_default();
@@ -110,8 +111,13 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     let cluster = hub::bare_cluster(&name)?;
     if args.dry_run.is_some() {
         let objects = stored.map(|_| &cluster).into_iter();
-        let objects = objects.chain(&enrolments).chain(&secret);
-        return preview(objects, member.as_ref(), &hub_uid).await;
+        for object in objects.chain(&enrolments).chain(&secret) {
+            objects::remove_with(&hub, object, Run::Dry).await?;
+        }
+        return match &member {
+            Some(member) => member::revoke(member, &hub_uid, Run::Dry).await,
+            None => Ok(()),
+        };
     }
     if stored.is_some() && objects::delete(&hub, &cluster).await? {
         let unready = gone(&hub, &name, args).await?;
@@ -122,7 +128,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     }
     match &member {
         Some(member) => {
-            member::revoke(member, &hub_uid).await?;
+            member::revoke(member, &hub_uid, Run::Real).await?;
             definitions::report_left(member).await?;
         }
         None => output::result(format_args!(
@@ -150,22 +156,6 @@ async fn enrolments(
         found.extend(objects::get(hub, &secret).await?.map(|_| secret));
     }
     Ok(found)
-}
-
-/// Prints the objects that `unjoin` would delete. Changes nothing.
-async fn preview(
-    objects: impl Iterator<Item = &DynamicObject>,
-    member: Option<&ApiServer>,
-    hub_uid: &str,
-) -> Result<(), Failure> {
-    for object in objects {
-        let title = objects::title(object);
-        output::result(format_args!("hub: {title} deleted (dry run)"))?;
-    }
-    match member {
-        Some(member) => Ok(member::preview_revocation(member, hub_uid).await?),
-        None => Ok(()),
-    }
 }
 
 /// Checks that the member belongs to this Cluster and to no other, because all names of a member
@@ -197,11 +187,7 @@ async fn check_controller(
     name: &ClusterName,
     args: &UnjoinArgs,
 ) -> Result<(), Failure> {
-    if !cluster
-        .finalizers()
-        .iter()
-        .any(|one| one == labels::FINALIZER)
-    {
+    if !is_kept(cluster) {
         return Ok(());
     }
     let controller = Controller::read(hub, &args.controller.lease).await?;

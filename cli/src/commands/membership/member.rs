@@ -358,23 +358,11 @@ fn as_account(member: &ApiServer, secret: &DynamicObject) -> Result<ApiServer, S
 }
 
 /// Deletes all objects that [`grant`] created for the hub with the given UID. The account remains
-/// while another hub has a token for it.
-pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), Failure> {
+/// while another hub has a token for it. A dry run changes nothing.
+pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str, run: Run) -> Result<(), Failure> {
     let revocation = Revocation::read(member, hub_uid).await?;
     for object in &revocation.objects {
-        objects::remove(member, object).await?;
-    }
-    Ok(revocation.report_kept()?)
-}
-
-/// Prints the objects that [`revoke`] would delete. Changes nothing.
-pub(crate) async fn preview_revocation(member: &ApiServer, hub_uid: &str) -> Result<(), Failure> {
-    let revocation = Revocation::read(member, hub_uid).await?;
-    for object in &revocation.objects {
-        if objects::get(member, object).await?.is_some() {
-            let title = objects::title(object);
-            output::result(format_args!("member: {title} deleted (dry run)"))?;
-        }
+        objects::remove_with(member, object, run).await?;
     }
     Ok(revocation.report_kept()?)
 }

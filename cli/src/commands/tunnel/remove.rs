@@ -66,13 +66,7 @@ async fn check_identity(hub: &ApiServer, name: &ClusterName, uid: &str) -> Resul
 /// Deletes the objects of this hub's agent, or prints them.
 async fn delete(hub: &ApiServer, member: &ApiServer, run: Option<Run>) -> Result<(), Failure> {
     for object in agent::owned(member, &hub.uid().await?).await? {
-        match run {
-            Some(_) => objects::remove(member, &object).await?,
-            None => {
-                let title = objects::title(&object);
-                output::result(format_args!("member: {title} deleted (dry run)"))?;
-            }
-        }
+        objects::remove_with(member, &object, run.unwrap_or(Run::Dry)).await?;
     }
     Ok(output::result(format_args!(
         "member: namespace/{DEFAULT_NAMESPACE} kept; delete it if it is empty"

@@ -12,13 +12,12 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::UninstallError;
-use super::serving::is_kept;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
 use crate::cluster::lease::{CONTROLLER_LEASE, Controller};
 use crate::cluster::objects::{self, Run};
 use crate::cluster::wait;
-use crate::commands::membership::hub;
+use crate::commands::membership::{hub, is_kept};
 use crate::observe::once;
 use crate::term::exit::Failure;
 use crate::term::output;

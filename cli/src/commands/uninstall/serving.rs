@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::ServiceKey;
 use causeway::domain::protected::MEMBERS_NAMESPACE;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
 use crate::cluster::karmada::{self, Work};
+use crate::commands::membership::is_kept;
 use crate::observe::service::key_of;
 
 /// Maximum number of objects of a kind that a message names.
@@ -181,13 +182,6 @@ fn lines(all: impl Iterator<Item = String>) -> String {
     all.join("\n")
 }
 
-/// Whether an object has causeway's finalizer, which blocks deletion until the controller has
-/// cleaned up.
-pub(super) fn is_kept(object: &impl Resource) -> bool {
-    let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
-    finalizers.iter().any(|one| one == labels::FINALIZER)
-}
-
 /// Whether the Cluster's credentials are in the namespace that `join` uses, or at its agent.
 fn is_joined(cluster: &Cluster) -> bool {
     let secret = cluster.spec.secret_ref.as_ref();
@@ -197,6 +191,7 @@ fn is_joined(cluster: &Cluster) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use causeway::api::labels;
     use serde_json::json;
 
     use super::*;
