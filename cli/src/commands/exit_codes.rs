@@ -79,7 +79,7 @@ fn unknown_state_is_never_success() {
         "a problem was found"
     );
     assert_eq!(ExitState::new(true, false).code(), UNKNOWN);
-    let not_found = |unread: &str| StatusError::NotFound {
+    let not_found = |unread: &str| StatusError::Absent {
         name: "foo".to_owned(),
         place: String::new(),
         unread: unread.to_owned(),

@@ -26,7 +26,7 @@ pub(crate) enum StatusError {
         "{name:?} not found {place}: neither a MultiClusterService on the hub nor a ServiceExport or ServiceImport in a \
          member{unread}; kubectl mcs status -A shows all namespaces"
     )]
-    NotFound {
+    Absent {
         name: String,
         place: String,
         unread: String,
@@ -41,7 +41,7 @@ impl CommandError for StatusError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NotKnown { .. } => UNKNOWN,
-            Self::NotFound { unread, .. } if !unread.is_empty() => UNKNOWN,
+            Self::Absent { unread, .. } if !unread.is_empty() => UNKNOWN,
             _ => PROBLEM,
         }
     }
@@ -105,10 +105,10 @@ impl Query<'_> {
     /// Checks that the named service exists.
     ///
     /// # Errors
-    /// `NotFound` if a name is given and the report holds no service.
+    /// `Absent` if a name is given and the report holds no service.
     fn found(&self, report: &Report) -> Result<(), StatusError> {
         match &self.args.name {
-            Some(name) if report.is_empty() => Err(StatusError::NotFound {
+            Some(name) if report.is_empty() => Err(StatusError::Absent {
                 name: name.clone(),
                 place: self.place(),
                 unread: summary::unread(report),
