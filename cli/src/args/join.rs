@@ -192,9 +192,9 @@ pub(crate) struct UnjoinArgs {
     pub force: bool,
     #[command(flatten)]
     pub controller: LeaseArgs,
-    #[command(flatten)]
-    pub member: MemberArgs,
     /// How long to wait until the controller has cleaned the member
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub timeout: Duration,
+    #[command(flatten)]
+    pub member: MemberArgs,
 }
