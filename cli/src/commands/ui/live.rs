@@ -420,12 +420,11 @@ fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceR
     let mcs = snapshot.mcs.as_ref()?;
     let mut observations = Observations::new();
     if is_karmadas(mcs) {
-        let key = &snapshot.key;
         let observed = Observed {
             health: Some(health(snapshot, explanation)),
             unapplied: None,
         };
-        observations.insert((key.namespace.to_string(), key.name.to_string()), observed);
+        observations.insert(snapshot.key.clone(), observed);
     }
     // The explanation contains the participating clusters.
     let report = Report::new(Scope::One, None, std::slice::from_ref(mcs));
