@@ -95,6 +95,24 @@ impl CommandError for RequestError {
     }
 }
 
+/// Kubeconfig that does not verify the server's identity.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the kubeconfig of the {side} {what}, so anybody could answer for it and take {taken}; add \
+     certificate-authority-data and an https:// server to it"
+)]
+pub(crate) struct Insecure {
+    side: Side,
+    what: &'static str,
+    taken: &'static str,
+}
+
+impl CommandError for Insecure {
+    fn exit_code(&self) -> u8 {
+        USAGE
+    }
+}
+
 fn kubeconfig_flag(side: &Side) -> &'static str {
     match side {
         Side::Hub => "--kubeconfig",
@@ -218,13 +236,16 @@ impl ApiServer {
         Ok(Self::by(Side::Member, client, config))
     }
 
-    /// Returns what the kubeconfig does for which the server's identity is not verified.
-    pub(crate) fn unverified(&self) -> Option<&'static str> {
-        if self.config.accept_invalid_certs {
-            return Some("sets insecure-skip-tls-verify");
-        }
-        let is_plain = self.config.cluster_url.scheme_str() == Some("http");
-        is_plain.then_some("names a server without TLS")
+    /// Checks that the kubeconfig verifies the server's identity. `taken` names what a server that
+    /// answers in its place would get.
+    pub(crate) fn check_verified(&self, taken: &'static str) -> Result<(), Insecure> {
+        let what = match self.config.cluster_url.scheme_str() {
+            _ if self.config.accept_invalid_certs => "sets insecure-skip-tls-verify",
+            Some("http") => "names a server without TLS",
+            _ => return Ok(()),
+        };
+        let side = self.side;
+        Err(Insecure { side, what, taken })
     }
 
     /// Returns the URL of the API server without a trailing slash.
@@ -434,6 +455,22 @@ mod tests {
         );
         assert!(text.contains("refused"), "{text}");
         assert!(text.contains("--kubeconfig"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn unverified_servers_are_refused() {
+        let check = |url: &str, accept_invalid_certs| {
+            let mut config = kube::Config::new(url.parse().expect("a URL"));
+            config.accept_invalid_certs = accept_invalid_certs;
+            let server = ApiServer::new(Side::Member, config).expect("a client");
+            let checked = server.check_verified("the tokens of join");
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check("https://a", false), Ok(()));
+        for (url, insecure) in [("https://a", true), ("http://a", false)] {
+            let error = check(url, insecure).expect_err(url);
+            assert!(error.contains("of the member"), "{error}");
+        }
     }
 
     #[tokio::test]

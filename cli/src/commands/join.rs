@@ -16,12 +16,12 @@ use causeway::domain::{ClusterName, Reach};
 use kube::api::DynamicObject;
 
 use self::agent::Agent;
-use self::checks::{certificates, check_proxy, check_verified, checked_endpoint};
+use self::checks::{certificates, check_proxy, checked_endpoint};
 use self::joining::Joining;
 use self::paths::Paths;
 use self::waiting::synced;
 use crate::args::JoinArgs;
-use crate::cluster::access::{HubArgs, Side};
+use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions;
 use crate::cluster::identity::AnotherCluster;
@@ -36,6 +36,9 @@ use crate::observe::networking::Networking;
 use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
 use crate::term::output::{self, OutputError};
 
+/// Name of the secrets of a join for [`ApiServer::check_verified`].
+const TOKENS: &str = "the tokens of join";
+
 /// Failed join of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JoinError {
@@ -49,11 +52,6 @@ pub(crate) enum JoinError {
     NoMember,
     #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
     Endpoint(String),
-    #[error(
-        "the kubeconfig of the {side} {what}, so anybody could answer for it and take the tokens of \
-         join; add certificate-authority-data and an https:// server to it"
-    )]
-    Insecure { side: Side, what: &'static str },
     #[error(
         "proxy-url of the member's kubeconfig holds a user, and everybody who may list Clusters would \
          see it; use a proxy without a password"
@@ -119,7 +117,6 @@ impl CommandError for JoinError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Endpoint(_)
-            | Self::Insecure { .. }
             | Self::ProxyUser
             | Self::ProxyCa { .. }
             | Self::OutputAlone
@@ -146,8 +143,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), Failure> {
     }
     let hub = ApiServer::hub(hub).await?;
     let member = ApiServer::member(Some(kubeconfig), args.member.member_context.as_deref()).await?;
-    check_verified(&hub)?;
-    check_verified(&member)?;
+    hub.check_verified(TOKENS)?;
+    member.check_verified(TOKENS)?;
     if !args.pull {
         check_proxy(member.proxy_url.as_deref())?;
     }

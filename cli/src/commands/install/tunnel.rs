@@ -53,16 +53,14 @@ pub(super) async fn enrols(hub: &ApiServer) -> Result<bool, Failure> {
 /// controller, to the objects of an installation, before the Deployments that use them.
 ///
 /// # Errors
-/// [`TunnelError`] if the identity of the hub is not verified, or the authority is lost.
+/// The identity of the hub is not verified, or the authority is lost.
 pub(super) async fn add_secrets(
     hub: &ApiServer,
     address: &TunnelAddress,
     enrols: bool,
     chosen: &mut Vec<DynamicObject>,
 ) -> Result<(), Failure> {
-    if let Some(what) = hub.unverified() {
-        return Err(TunnelError::Insecure(what).into());
-    }
+    hub.check_verified("the key of the tunnel's CA")?;
     let now = SystemTime::now();
     let stored = tunnel::secret(hub, SERVER_SECRET).await?;
     let mut secrets = Vec::new();

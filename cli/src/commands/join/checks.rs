@@ -6,7 +6,6 @@ use causeway::domain::ClusterName;
 
 use super::{JoinError, recorded};
 use crate::args::JoinArgs;
-use crate::cluster::api_server::ApiServer;
 use crate::cluster::identity;
 use crate::commands::membership::hub::Known;
 use crate::commands::membership::member;
@@ -31,15 +30,6 @@ pub(super) fn certificates(file: &Path) -> Result<String, JoinError> {
         why,
     };
     member::certificates(file).map_err(wrong)
-}
-
-/// Rejects a server whose identity is not verified.
-pub(super) fn check_verified(server: &ApiServer) -> Result<(), JoinError> {
-    let side = server.side;
-    match server.unverified() {
-        Some(what) => Err(JoinError::Insecure { side, what }),
-        None => Ok(()),
-    }
 }
 
 /// Rejects a proxy URL with user info, because `spec.proxyURL` is not secret.
@@ -91,7 +81,6 @@ pub(super) fn check_identity(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::access::Side;
     use crate::commands::membership::location::Location;
     use crate::observe::networking::Networking;
 
@@ -145,21 +134,6 @@ mod tests {
         }
         for url in [None, Some("http://proxy:1"), Some("http://proxy/a@b")] {
             assert!(check_proxy(url).is_ok(), "{url:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn unverified_servers_are_refused() {
-        let check = |url: &str, accept_invalid_certs| {
-            let mut config = kube::Config::new(url.parse().expect("a URL"));
-            config.accept_invalid_certs = accept_invalid_certs;
-            let server = ApiServer::new(Side::Member, config).expect("a client");
-            check_verified(&server).map_err(|error| error.to_string())
-        };
-        assert_eq!(check("https://a", false), Ok(()));
-        for (url, insecure) in [("https://a", true), ("http://a", false)] {
-            let error = check(url, insecure).expect_err(url);
-            assert!(error.contains("of the member"), "{error}");
         }
     }
 

@@ -13,9 +13,9 @@ use kube::api::DynamicObject;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
-use super::checks::{check_identity, check_verified};
+use super::checks::check_identity;
 use super::dry_run::text;
-use super::{JoinError, networking, optional_rights, recorded};
+use super::{JoinError, TOKENS, networking, optional_rights, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::ApiServer;
@@ -48,7 +48,7 @@ pub(super) async fn run(
         return Err(JoinError::NoMember.into());
     };
     let hub = ApiServer::hub(hub).await?;
-    check_verified(&hub)?;
+    hub.check_verified(TOKENS)?;
     hub::check_cluster_api(&hub).await?;
     if !hub::has_namespace(&hub, NAMESPACE).await? {
         return Err(JoinError::NoEnrolment(address.clone()).into());

@@ -33,7 +33,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) async fn run(hub: &HubArgs, args: &TunnelAddArgs) -> Result<ExitState, Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
-    change::check_verified(&hub)?;
+    hub.check_verified(change::KEY)?;
     let member = change::member(&args.member).await?;
     let cluster = pulled(&hub, &name, args).await?;
     let reached = reached(&hub, &name, &cluster, args).await?;

@@ -6,23 +6,20 @@ use causeway::target::is_tunnelled;
 use kube::Api;
 
 use crate::args::MemberArgs;
-use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::identity::AnotherCluster;
 use crate::cluster::objects::{self, Run};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::commands::membership::hub;
 use crate::observe::connect::ConnectError;
-use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, Failure};
+
+/// Name of the secret of an agent for [`ApiServer::check_verified`].
+pub(super) const KEY: &str = "the key of the agent";
 
 /// Failed change of a member of the tunnel.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
-    #[error(
-        "the kubeconfig of the {side} {what}, so anybody could answer for it and take the key of \
-         the agent; add certificate-authority-data and an https:// server to it"
-    )]
-    Insecure { side: Side, what: &'static str },
     #[error(
         "the hub has no Cluster {0}; karmada-agent creates that of a member in Pull mode, and \
          kubectl mcs join that of any other"
@@ -73,14 +70,7 @@ pub(crate) enum ChangeError {
     },
 }
 
-impl CommandError for ChangeError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Insecure { .. } => USAGE,
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for ChangeError {}
 
 /// Connects to the member if its kubeconfig is given.
 pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, Failure> {
@@ -88,17 +78,8 @@ pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, Failu
         return Ok(None);
     };
     let member = ApiServer::member(Some(file), args.member_context.as_deref()).await?;
-    check_verified(&member)?;
+    member.check_verified(KEY)?;
     Ok(Some(member))
-}
-
-/// Rejects a server whose identity is not verified.
-pub(super) fn check_verified(server: &ApiServer) -> Result<(), ChangeError> {
-    let side = server.side;
-    match server.unverified() {
-        Some(what) => Err(ChangeError::Insecure { side, what }),
-        None => Ok(()),
-    }
 }
 
 /// Reads a Cluster of the hub.
