@@ -35,7 +35,7 @@ use self::examples::{
 };
 pub(crate) use self::install::{ClientDryRun, DryRun, InstallArgs, UninstallArgs};
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
-pub(crate) use self::join::{JoinArgs, RequiredMemberArgs, TokenFrom, UnjoinArgs};
+pub(crate) use self::join::{JoinArgs, MemberArgs, RequiredMemberArgs, TokenFrom, UnjoinArgs};
 pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
 use self::shift::SHIFT_EXAMPLES;
@@ -43,9 +43,7 @@ pub(crate) use self::shift::ShiftArgs;
 use self::top::TOP_EXAMPLES;
 pub(crate) use self::top::{SortBy, TopArgs};
 use self::tunnel::TUNNEL_EXAMPLES;
-pub(crate) use self::tunnel::{
-    MemberArgs, TunnelAddArgs, TunnelArgs, TunnelChange, TunnelRemoveArgs,
-};
+pub(crate) use self::tunnel::{TunnelAddArgs, TunnelArgs, TunnelChange, TunnelRemoveArgs};
 use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
 use self::values::{duration, lease};
@@ -53,7 +51,7 @@ use self::verify::VERIFY_EXAMPLES;
 pub(crate) use self::verify::{PodArgs, ProbeArgs, ProbeRole, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
 pub(crate) use crate::cluster::access::MembersArgs;
-use crate::cluster::lease::LeaseName;
+use crate::cluster::lease::{CONTROLLER_LEASE, LeaseName};
 use crate::term::output::Format;
 
 /// The command line of `kubectl mcs`.
@@ -146,9 +144,6 @@ pub(crate) enum Command {
         shell: Shell,
     },
 }
-
-/// Where the manifests have the controller keep its Lease.
-pub(crate) const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {

@@ -22,7 +22,7 @@ use self::commands::{
     adopt, bug_report, check, completion, confirm_deletions, diff, dns, drain, explain, hand_over,
     install, join, shift, status, top, tunnel, ui, uninstall, unjoin, verify, version,
 };
-use self::term::exit::{CommandError, ExitState, UNKNOWN};
+use self::term::exit::{CommandError, ExitState, Failure, UNKNOWN};
 use self::term::output;
 
 /// Failed start of the program.
@@ -64,7 +64,7 @@ fn complete(words: &[String]) -> ExitCode {
 }
 
 /// Runs one command and returns its exit state.
-fn run(line: &CommandLine) -> Result<ExitState, Box<dyn CommandError>> {
+fn run(line: &CommandLine) -> Result<ExitState, Failure> {
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()
@@ -83,20 +83,20 @@ fn run(line: &CommandLine) -> Result<ExitState, Box<dyn CommandError>> {
             Command::Uninstall(args) => uninstall::run(&line.hub, args).await?,
             Command::Join(args) => join::run(&line.hub, args).await?,
             Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
-            Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
-            Command::Top(args) => return Ok(top::run(&line.hub, args).await?),
-            Command::Tunnel(args) => return Ok(tunnel::run(&line.hub, args).await?),
-            Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
-            Command::Verify(args) => return Ok(verify::run(&line.hub, args).await?),
+            Command::Status(args) => return status::run(&line.hub, args).await,
+            Command::Top(args) => return top::run(&line.hub, args).await,
+            Command::Tunnel(args) => return tunnel::run(&line.hub, args).await,
+            Command::Explain(args) => return explain::run(&line.hub, args).await,
+            Command::Verify(args) => return verify::run(&line.hub, args).await,
             Command::Probe(args) => return Ok(verify::probe::run(args).await?),
             Command::Ui(args) => ui::run(&line.hub, args).await?,
             Command::Diff(args) => return Ok(diff::run(&line.hub, args).await?),
-            Command::Check(args) => return Ok(check::run(&line.hub, args).await?),
-            Command::BugReport(args) => return Ok(bug_report::run(&line.hub, args).await?),
-            Command::Dns(args) => return Ok(dns::run(&line.hub, args).await?),
-            Command::Adopt(args) => return Ok(adopt::run(&line.hub, args).await?),
-            Command::HandOver(args) => return Ok(hand_over::run(&line.hub, args).await?),
-            Command::Drain(args) => return Ok(drain::run(&line.hub, args).await?),
+            Command::Check(args) => return check::run(&line.hub, args).await,
+            Command::BugReport(args) => return bug_report::run(&line.hub, args).await,
+            Command::Dns(args) => return dns::run(&line.hub, args).await,
+            Command::Adopt(args) => return adopt::run(&line.hub, args).await,
+            Command::HandOver(args) => return hand_over::run(&line.hub, args).await,
+            Command::Drain(args) => return drain::run(&line.hub, args).await,
             Command::Shift(args) => shift::run(&line.hub, args).await?,
             Command::ConfirmDeletions(args) => confirm_deletions::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,

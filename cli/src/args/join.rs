@@ -15,6 +15,12 @@ use crate::cluster::tunnel::address::TunnelAddress;
 #[command(mut_arg("format", |format| {
     format.help("Output format of --dry-run [default: yaml], or of the file by which a member enrols")
 }))]
+#[command(mut_arg("member_kubeconfig", |kubeconfig| {
+    kubeconfig.required_unless_present("format").help(
+        "Kubeconfig of the member, with the rights of an administrator. Without it, --pull --tunnel \
+         HOST -o yaml prints a file by which the member enrols, to be applied there",
+    )
+}))]
 #[command(group(ArgGroup::new("agents").multiple(true)))]
 pub(crate) struct JoinArgs {
     /// Name of the member: a DNS label of at most 48 characters
@@ -32,7 +38,7 @@ pub(crate) struct JoinArgs {
     #[arg(long, value_name = "hub|member", requires = "dry_run")]
     pub only: Option<Side>,
     #[command(flatten)]
-    pub member: JoinedMemberArgs,
+    pub member: MemberArgs,
     #[command(flatten)]
     pub enrolment: EnrolmentArgs,
     /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig; with --pull that of
@@ -119,10 +125,9 @@ pub(crate) struct JoinArgs {
 /// How the member is reached from here, if it is.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Member")]
-pub(crate) struct JoinedMemberArgs {
-    /// Kubeconfig of the member, with the rights of an administrator. Without it, --pull --tunnel
-    /// HOST -o yaml prints a file by which the member enrols, to be applied there
-    #[arg(long, value_name = "FILE", required_unless_present = "format")]
+pub(crate) struct MemberArgs {
+    /// Kubeconfig of the member, with the rights of an administrator
+    #[arg(long, value_name = "FILE")]
     pub member_kubeconfig: Option<PathBuf>,
     /// Context of that kubeconfig [default: its current one]
     #[arg(long, value_name = "NAME", requires = "member_kubeconfig")]
@@ -167,6 +172,9 @@ pub(crate) struct RequiredMemberArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("member_kubeconfig", |kubeconfig| {
+    kubeconfig.help("Kubeconfig of the member; also removes causeway's account from it")
+}))]
 pub(crate) struct UnjoinArgs {
     /// Name of the member
     pub name: String,
@@ -184,18 +192,9 @@ pub(crate) struct UnjoinArgs {
     pub force: bool,
     #[command(flatten)]
     pub controller: LeaseArgs,
-    /// Kubeconfig of the member; also removes causeway's account from it
-    #[arg(long, value_name = "FILE", help_heading = "Member")]
-    pub member_kubeconfig: Option<PathBuf>,
-    /// Context of that kubeconfig [default: its current one]
-    #[arg(
-        long,
-        value_name = "NAME",
-        requires = "member_kubeconfig",
-        help_heading = "Member"
-    )]
-    pub member_context: Option<String>,
     /// How long to wait until the controller has cleaned the member
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub timeout: Duration,
+    #[command(flatten)]
+    pub member: MemberArgs,
 }

@@ -1,12 +1,11 @@
 //! The arguments of `tunnel`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 
 use super::values::{duration, image};
-use super::{AdminUrlArgs, ClientDryRun, ColorArgs, DryRun, InsecureArgs, OutputArgs};
+use super::{AdminUrlArgs, ClientDryRun, ColorArgs, DryRun, InsecureArgs, MemberArgs, OutputArgs};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::term::output::Format;
 
@@ -144,16 +143,4 @@ pub(crate) struct TunnelRemoveArgs {
     pub dry_run: Option<ClientDryRun>,
     #[command(flatten)]
     pub member: MemberArgs,
-}
-
-/// How the member is reached from here, if it is.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Member")]
-pub(crate) struct MemberArgs {
-    /// Kubeconfig of the member, with the rights of an administrator
-    #[arg(long, value_name = "FILE")]
-    pub member_kubeconfig: Option<PathBuf>,
-    /// Context of that kubeconfig [default: its current one]
-    #[arg(long, value_name = "NAME", requires = "member_kubeconfig")]
-    pub member_context: Option<String>,
 }

@@ -69,13 +69,10 @@ pub(crate) enum AdminEndpoint {
 impl AdminEndpoint {
     /// Returns the endpoint of a pod. A pod without a port named `admin` gets [`PORT`].
     pub(crate) fn of(pod: &Pod) -> Self {
-        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-        let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
-        let port = ports.find(|port| port.name.as_deref() == Some(PORT_NAME));
         Self::Pod {
             namespace: pod.namespace().unwrap_or_default(),
             name: pod.name_any(),
-            port: port.map_or(PORT, |port| port.container_port),
+            port: named_port(pod, PORT_NAME).unwrap_or(PORT),
         }
     }
 
@@ -163,6 +160,14 @@ pub(crate) async fn pods(hub: &ApiServer, namespace: &str) -> Result<Vec<Pod>, R
     let mut pods = hub.request(pods.list(&parameters)).await?.items;
     pods.sort_by_key(|pod| pod.name_any());
     Ok(pods)
+}
+
+/// Returns the port of a pod with that name.
+pub(crate) fn named_port(pod: &Pod, name: &str) -> Option<i32> {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
+    let port = ports.find(|port| port.name.as_deref() == Some(name));
+    port.map(|port| port.container_port)
 }
 
 /// Whether a pod runs the given component, `controller`, `webhook` or `tunnel`.

@@ -20,7 +20,7 @@ use tower::retry::RetryLayer;
 
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::kubeconfig::{
-    self, Access, Choice, LoadError, MemberContext, MemberKubeconfigs, describe_plugin_failure,
+    self, Access, Choice, LoadError, MemberKubeconfigs, describe_plugin_failure,
 };
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::term::screen::printable;
@@ -95,6 +95,24 @@ impl CommandError for RequestError {
     }
 }
 
+/// Kubeconfig that does not verify the server's identity.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the kubeconfig of the {side} {what}, so anybody could answer for it and take {taken}; add \
+     certificate-authority-data and an https:// server to it"
+)]
+pub(crate) struct Insecure {
+    side: Side,
+    what: &'static str,
+    taken: &'static str,
+}
+
+impl CommandError for Insecure {
+    fn exit_code(&self) -> u8 {
+        USAGE
+    }
+}
+
 fn kubeconfig_flag(side: &Side) -> &'static str {
     match side {
         Side::Hub => "--kubeconfig",
@@ -160,24 +178,16 @@ impl ApiServer {
         })
     }
 
-    /// Connects to the member of the given kubeconfig.
-    pub(crate) async fn member(path: &Path, context: Option<&str>) -> Result<Self, RequestError> {
+    /// Connects to the member of the given kubeconfig, or of kubectl's default kubeconfig.
+    pub(crate) async fn member(
+        path: Option<&Path>,
+        context: Option<&str>,
+    ) -> Result<Self, RequestError> {
         let choice = Choice {
             context,
             ..Choice::default()
         };
-        let access = access(Side::Member, kubeconfig::load(Some(path)), choice).await?;
-        Self::of(Side::Member, access)
-    }
-
-    /// Connects to a member by the user's kubeconfig and context of it.
-    pub(crate) async fn member_by(given: &MemberContext) -> Result<Self, RequestError> {
-        let choice = Choice {
-            context: given.context.as_deref(),
-            ..Choice::default()
-        };
-        let loaded = kubeconfig::load(given.path.as_deref());
-        let access = access(Side::Member, loaded, choice).await?;
+        let access = access(Side::Member, kubeconfig::load(path), choice).await?;
         Self::of(Side::Member, access)
     }
 
@@ -197,7 +207,11 @@ impl ApiServer {
                 why: describe_plugin_failure(&error, config.auth_info.exec.as_ref())
                     .unwrap_or_else(|| root_cause(&error)),
             })?;
-        Ok(Self {
+        Ok(Self::by(side, client, config))
+    }
+
+    fn by(side: Side, client: Client, config: Config) -> Self {
+        Self {
             side,
             client,
             config,
@@ -206,7 +220,7 @@ impl ApiServer {
             members: Arc::default(),
             proxy_url: None,
             answer_within: ANSWER_WITHIN,
-        })
+        }
     }
 
     /// Connects to a member with the same transport as causeway-controller. The client retries
@@ -218,25 +232,20 @@ impl ApiServer {
         let (_, token) = watch::channel(token);
         let requests = transport.requests(&token).map_err(TransportError::Member)?;
         let requests = RetryLayer::new(RetryPolicy::server_retry()).layer(requests);
-        Ok(Self {
-            side: Side::Member,
-            client: Client::new(requests, config.default_namespace.clone()),
-            config,
-            secret_namespaces: Arc::default(),
-            tunnel_front: Arc::default(),
-            members: Arc::default(),
-            proxy_url: None,
-            answer_within: ANSWER_WITHIN,
-        })
+        let client = Client::new(requests, config.default_namespace.clone());
+        Ok(Self::by(Side::Member, client, config))
     }
 
-    /// Returns what the kubeconfig does for which the server's identity is not verified.
-    pub(crate) fn unverified(&self) -> Option<&'static str> {
-        if self.config.accept_invalid_certs {
-            return Some("sets insecure-skip-tls-verify");
-        }
-        let is_plain = self.config.cluster_url.scheme_str() == Some("http");
-        is_plain.then_some("names a server without TLS")
+    /// Checks that the kubeconfig verifies the server's identity. `taken` names what a server that
+    /// answers in its place would get.
+    pub(crate) fn check_verified(&self, taken: &'static str) -> Result<(), Insecure> {
+        let what = match self.config.cluster_url.scheme_str() {
+            _ if self.config.accept_invalid_certs => "sets insecure-skip-tls-verify",
+            Some("http") => "names a server without TLS",
+            _ => return Ok(()),
+        };
+        let side = self.side;
+        Err(Insecure { side, what, taken })
     }
 
     /// Returns the URL of the API server without a trailing slash.
@@ -294,6 +303,14 @@ impl ApiServer {
         let served = self.found(resources).await?;
         let mut served = served.iter().flat_map(|list| &list.resources);
         Ok(served.any(|one| one.name == plural))
+    }
+
+    /// Whether the server serves a kind.
+    pub(crate) async fn serves_kind<K>(&self) -> Result<bool, RequestError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        self.serves(&K::api_version(&()), &K::plural(&())).await
     }
 
     /// Returns the error of a request that timed out.
@@ -438,6 +455,22 @@ mod tests {
         );
         assert!(text.contains("refused"), "{text}");
         assert!(text.contains("--kubeconfig"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn unverified_servers_are_refused() {
+        let check = |url: &str, accept_invalid_certs| {
+            let mut config = kube::Config::new(url.parse().expect("a URL"));
+            config.accept_invalid_certs = accept_invalid_certs;
+            let server = ApiServer::new(Side::Member, config).expect("a client");
+            let checked = server.check_verified("the tokens of join");
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check("https://a", false), Ok(()));
+        for (url, insecure) in [("https://a", true), ("http://a", false)] {
+            let error = check(url, insecure).expect_err(url);
+            assert!(error.contains("of the member"), "{error}");
+        }
     }
 
     #[tokio::test]

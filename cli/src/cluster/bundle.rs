@@ -12,7 +12,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use self::parts::{ImageArgs, MissingService, PartArgs};
-use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::objects::{self, CONTAINERS, ObjectError, preview};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET, UPGRADE, named};
 use crate::cluster::tunnel::{
@@ -58,19 +58,12 @@ pub(crate) const KARMADA_SECRETS: &str = "--secret-namespace=karmada-cluster";
 /// Component label of the objects with which the webhook manages its own certificates.
 const CERTIFICATES: &str = "webhook-certificates";
 
-const CONTAINERS: &str = "/spec/template/spec/containers";
-
 /// Deployments of a hub that runs causeway itself.
 pub(crate) const DEPLOYMENTS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
 
 /// Whether a stored controller has the front of a tunnel that these objects leave out.
 pub(crate) fn loses_tunnel(stored: &DynamicObject, chosen: &DynamicObject) -> bool {
-    let has_front = |object: &DynamicObject| {
-        let args = object.data.pointer(CONTAINERS).into_iter();
-        let args = args.filter_map(Value::as_array).flatten();
-        let mut args = args.filter_map(|one| one.get("args")?.as_array()).flatten();
-        args.any(|arg| arg.as_str() == Some(FRONT_FLAG))
-    };
+    let has_front = |object| preview::arguments(object).any(|arg| arg == FRONT_FLAG);
     has_front(stored) && !has_front(chosen)
 }
 
@@ -109,10 +102,8 @@ pub(crate) fn chosen(
 /// Returns the objects of [`RBAC`] that these parts do not need. If the user provides the caBundle,
 /// the webhook gets no right to change webhook configurations, and no Secret.
 pub(crate) fn superseded(parts: &PartArgs) -> Result<Vec<DynamicObject>, ObjectError> {
-    let mut superseded = objects::parse(RBAC)?;
     let is_certified = parts.cert_manager || parts.webhook_ca.is_some();
-    superseded.retain(|object| is_certified && is_of_certificates(object));
-    Ok(superseded)
+    selected(RBAC, |object| is_certified && is_of_certificates(object))
 }
 
 /// Whether an object is needed only by webhooks that manage their own certificates.
@@ -204,12 +195,6 @@ fn with_option(mut there: Vec<DynamicObject>, option: Vec<DynamicObject>) -> Vec
     all
 }
 
-/// Drops each object that has the kind, namespace and name of an earlier one.
-fn keep_first(objects: &mut Vec<DynamicObject>) {
-    let mut seen = BTreeSet::new();
-    objects.retain(|one| seen.insert(id(one)));
-}
-
 /// Returns what tells an object from others of an installation.
 fn id(object: &DynamicObject) -> (String, Option<String>) {
     (objects::title(object), object.metadata.namespace.clone())
@@ -294,16 +279,11 @@ pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
         RBAC,
     ];
     for manifest in manifests {
-        let of_manifest = objects::parse(manifest)?;
-        let kept = of_manifest.into_iter().rev();
-        let kept = kept.filter(|object| !objects::is_a(object, "Namespace"));
-        // Two manifests have the Deployment of the tunnel.
-        let kept: Vec<_> = kept
-            .filter(|object| !all.iter().any(|one| is_same(one, object)))
-            .collect();
-        all.extend(kept);
+        all.extend(objects::parse(manifest)?.into_iter().rev());
     }
-    keep_first(&mut all);
+    // Several manifests have the Deployment of the tunnel.
+    let mut seen = BTreeSet::new();
+    all.retain(|object| !objects::is_a(object, "Namespace") && seen.insert(id(object)));
     all.extend(tunnel_secrets()?);
     all.push(objects::object(json!({
         "apiVersion": "coordination.k8s.io/v1",
@@ -313,19 +293,25 @@ pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
     Ok(all)
 }
 
+/// Returns the objects of a manifest that are selected.
+fn selected(
+    manifest: &str,
+    is_selected: impl FnMut(&DynamicObject) -> bool,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut objects = objects::parse(manifest)?;
+    objects.retain(is_selected);
+    Ok(objects)
+}
+
 /// Returns the objects of [`RBAC`] without the namespaces. Every installation has them, and
 /// `uninstall` deletes them.
 pub(crate) fn rights() -> Result<Vec<DynamicObject>, ObjectError> {
-    let mut rights = objects::parse(RBAC)?;
-    rights.retain(|object| !objects::is_a(object, "Namespace"));
-    Ok(rights)
+    selected(RBAC, |object| !objects::is_a(object, "Namespace"))
 }
 
 /// Returns the ClusterRole that allows the controller to read Karmada's Works.
 pub(crate) fn karmada_role() -> Result<Vec<DynamicObject>, ObjectError> {
-    let mut rights = objects::parse(KARMADA)?;
-    rights.retain(|object| objects::is_a(object, "ClusterRole"));
-    Ok(rights)
+    selected(KARMADA, |object| objects::is_a(object, "ClusterRole"))
 }
 
 /// Namespace of ClusterProfiles in the manifests. Users choose their own.
@@ -334,9 +320,10 @@ pub(crate) const PROFILE_NAMESPACE: &str = "cluster-inventory";
 /// Returns the roles that allow the controller to create Clusters from the ClusterProfiles of
 /// [`PROFILE_NAMESPACE`].
 pub(crate) fn profile_roles() -> Result<Vec<DynamicObject>, ObjectError> {
-    let mut rights = objects::parse(CLUSTER_PROFILES)?;
-    rights.retain(|object| objects::is_a(object, "ClusterRole") || objects::is_a(object, "Role"));
-    Ok(rights)
+    let kinds = ["ClusterRole", "Role"];
+    selected(CLUSTER_PROFILES, |object| {
+        kinds.iter().any(|kind| objects::is_a(object, kind))
+    })
 }
 
 /// Whether a stored object with a name from the manifests belongs to causeway. The Lease has no
@@ -365,35 +352,25 @@ pub(crate) fn place(deployment: &mut DynamicObject, registry: Option<&str>, tag:
 
 /// Returns the registry of a stored Deployment's image, if the image is named like the Deployment.
 pub(crate) fn registry(deployment: &DynamicObject) -> Option<&str> {
-    let images = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
-    let mut images = images.filter_map(|container| container.get("image")?.as_str());
-    let name = deployment.metadata.name.as_deref()?;
-    images.find_map(|image| {
-        let image = Image::parse(image);
-        (image.name == name).then_some(image.registry)
-    })
+    own_image(deployment).map(|image| image.registry)
 }
 
 /// Returns the tag of a stored Deployment's image, if the image is named like the Deployment.
 pub(crate) fn deployed_tag(deployment: &DynamicObject) -> Option<&str> {
-    let images = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
-    let mut images = images.filter_map(|container| container.get("image")?.as_str());
+    own_image(deployment)?.tag()
+}
+
+/// Returns the image of a stored Deployment that is named like the Deployment.
+fn own_image(deployment: &DynamicObject) -> Option<Image<'_>> {
+    let containers = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
+    let images = containers.filter_map(|container| container.get("image")?.as_str());
     let name = deployment.metadata.name.as_deref()?;
-    let image = images.find(|image| Image::parse(image).name == name)?;
-    tag(image)
+    images.map(Image::parse).find(|image| image.name == name)
 }
 
 /// Returns the Deployments of a hub that runs causeway itself.
 pub(crate) fn deployments() -> Result<Vec<DynamicObject>, ObjectError> {
-    let mut workloads = objects::parse(WORKLOADS)?;
-    workloads.retain(is_deployment);
-    Ok(workloads)
-}
-
-/// Whether both are the same object, though their fields differ.
-fn is_same(one: &DynamicObject, other: &DynamicObject) -> bool {
-    objects::title(one) == objects::title(other)
-        && one.metadata.namespace == other.metadata.namespace
+    selected(WORKLOADS, is_deployment)
 }
 
 fn is_named(object: &DynamicObject, name: &str) -> bool {
@@ -409,8 +386,7 @@ pub(crate) fn containers(deployment: &mut DynamicObject) -> impl Iterator<Item =
 
 /// Returns the tag of an image, if the image has one.
 pub(crate) fn tag(image: &str) -> Option<&str> {
-    let tag = Image::parse(image).tag;
-    (!tag.is_empty()).then_some(tag)
+    Image::parse(image).tag()
 }
 
 /// Parts of an image reference: `registry/name:tag`, `registry/name@digest`, or both.
@@ -431,6 +407,10 @@ impl<'a> Image<'a> {
             name,
             tag,
         }
+    }
+
+    fn tag(&self) -> Option<&'a str> {
+        (!self.tag.is_empty()).then_some(self.tag)
     }
 }
 

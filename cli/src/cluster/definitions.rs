@@ -13,8 +13,8 @@ use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::{self, ObjectError, Run};
 use crate::cluster::wait::{self, TimedOut};
-use crate::term::exit::{CommandError, PROBLEM};
-use crate::term::output::{self, OutputError};
+use crate::term::exit::{CommandError, Failure};
+use crate::term::output;
 
 /// Commands that apply the definitions on a hub, for messages.
 pub(crate) const DEFINE: &str =
@@ -58,37 +58,21 @@ pub(crate) const SERVICES: Kind = Kind {
 };
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Failed application of the definitions.
+/// Applied definition that the API server does not serve in time.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DefinitionError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(
-        "the {side} has not established customresourcedefinition.apiextensions.k8s.io/{name} within {seconds} s{late}{why}; \
-         see kubectl describe crd {name} there, or skip the CRDs with --skip-crds"
-    )]
-    NotEstablished {
-        side: Side,
-        name: String,
-        seconds: u64,
-        late: TimedOut,
-        why: String,
-    },
+#[error(
+    "the {side} has not established customresourcedefinition.apiextensions.k8s.io/{name} within {seconds} s{late}{why}; \
+     see kubectl describe crd {name} there, or skip the CRDs with --skip-crds"
+)]
+pub(crate) struct NotEstablished {
+    side: Side,
+    name: String,
+    seconds: u64,
+    late: TimedOut,
+    why: String,
 }
 
-impl CommandError for DefinitionError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for NotEstablished {}
 
 /// Resource kind with the definition that this program applies.
 #[derive(Clone, Copy)]
@@ -132,7 +116,7 @@ pub(crate) enum Choice {
 /// Applies the definitions in a member that serves neither kind, and updates those of an earlier
 /// join. If one definition is foreign, the function changes none and prints a message for each
 /// kind.
-pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
+pub(crate) async fn install(member: &ApiServer) -> Result<(), Failure> {
     let kinds = match choose(member).await? {
         Choice::Apply(kinds) => kinds,
         Choice::Leave(messages) => {
@@ -152,7 +136,7 @@ pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
 }
 
 /// Reads the definitions of a member and decides which to apply. Writes nothing.
-pub(crate) async fn choose(member: &ApiServer) -> Result<Choice, DefinitionError> {
+pub(crate) async fn choose(member: &ApiServer) -> Result<Choice, Failure> {
     let mut found = Vec::new();
     for kind in [EXPORTS, IMPORTS] {
         found.push((kind, kind.find(member).await?.origin));
@@ -168,7 +152,7 @@ pub(crate) async fn choose(member: &ApiServer) -> Result<Choice, DefinitionError
 }
 
 /// Prints the definitions of an earlier join that the member still has.
-pub(crate) async fn report_left(member: &ApiServer) -> Result<(), DefinitionError> {
+pub(crate) async fn report_left(member: &ApiServer) -> Result<(), Failure> {
     for kind in [EXPORTS, IMPORTS] {
         let title = objects::title(&kind.definition()?);
         if kind.find(member).await?.origin == Origin::Managed {
@@ -188,7 +172,7 @@ impl Kind {
     }
 
     /// Reads the definition of the kind and its owner from a server.
-    pub(crate) async fn find(&self, server: &ApiServer) -> Result<Found, DefinitionError> {
+    pub(crate) async fn find(&self, server: &ApiServer) -> Result<Found, ObjectError> {
         let stored = objects::get(server, &self.definition()?).await?;
         let own = |stored: &DynamicObject| ownership::is_own_definition(&stored.metadata);
         let origin = if stored.as_ref().is_some_and(own) {
@@ -214,7 +198,7 @@ impl Kind {
     }
 
     /// Waits until the server serves the kind.
-    pub(crate) async fn established(&self, server: &ApiServer) -> Result<(), DefinitionError> {
+    pub(crate) async fn established(&self, server: &ApiServer) -> Result<(), NotEstablished> {
         let definitions: Api<CustomResourceDefinition> = Api::all(server.client.clone());
         let name = format!("{}.{}", self.plural, self.group);
         let deadline = Instant::now() + ESTABLISHED_WITHIN;
@@ -225,7 +209,7 @@ impl Kind {
             is_established.then_some(())
         });
         let found = found.await;
-        found.map_err(|late| DefinitionError::NotEstablished {
+        found.map_err(|late| NotEstablished {
             side: server.side,
             name,
             seconds: ESTABLISHED_WITHIN.as_secs(),

@@ -18,6 +18,7 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::term::exit::{CommandError, UNKNOWN};
 
 /// Prefix of the namespaces that hold the Works of a member, followed by the member's name
 /// (ExecutionSpacePrefix).
@@ -35,6 +36,12 @@ const DISPATCH_FINALIZER: &str = "karmada.io/mcs-endpointslice-dispatch-controll
      use a kubeconfig that may"
 )]
 pub(crate) struct WorksForbidden;
+
+impl CommandError for WorksForbidden {
+    fn exit_code(&self) -> u8 {
+        UNKNOWN
+    }
+}
 
 /// Metadata of a Work that belongs to a MultiClusterService.
 #[derive(Clone, Debug, Default, PartialEq)]

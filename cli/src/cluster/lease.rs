@@ -1,6 +1,6 @@
 //! State of the controller, from its Lease.
 
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
 
@@ -28,7 +28,17 @@ pub(crate) enum Controller {
     Lease(String, Option<Box<Lease>>),
 }
 
+/// Lease that the manifests give the controller.
+pub(crate) const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
+
 impl Controller {
+    /// Reads [`CONTROLLER_LEASE`].
+    pub(crate) async fn of_manifests(hub: &ApiServer) -> Result<Self, RequestError> {
+        let lease = CONTROLLER_LEASE.split_once('/');
+        let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+        Self::read(hub, &LeaseName(lease)).await
+    }
+
     /// Reads the Lease of the controller.
     pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Self, RequestError> {
         let Some((namespace, name)) = &lease.0 else {
@@ -52,10 +62,7 @@ impl Controller {
 
     /// Returns the holder of the Lease if it was renewed within [`RENEWED_WITHIN`].
     pub(crate) fn holder(&self, now: Timestamp) -> Option<&str> {
-        let Self::Lease(_, Some(lease)) = self else {
-            return None;
-        };
-        let spec = lease.spec.as_ref()?;
+        let spec = self.spec()?;
         let renewed = spec.renew_time.as_ref()?.0;
         let holder = spec.holder_identity.as_deref()?;
         let held = !holder.is_empty() && now.duration_since(renewed) <= RENEWED_WITHIN;
@@ -64,10 +71,14 @@ impl Controller {
 
     /// Returns the time at which the current holder acquired the Lease.
     pub(crate) fn since(&self) -> Option<Timestamp> {
-        let Self::Lease(_, Some(lease)) = self else {
-            return None;
-        };
-        Some(lease.spec.as_ref()?.acquire_time.as_ref()?.0)
+        Some(self.spec()?.acquire_time.as_ref()?.0)
+    }
+
+    fn spec(&self) -> Option<&LeaseSpec> {
+        match self {
+            Self::Lease(_, Some(lease)) => lease.spec.as_ref(),
+            _ => None,
+        }
     }
 
     /// Returns the reason that the controller seems not to run, or `None`.
@@ -75,15 +86,15 @@ impl Controller {
         let Self::Lease(name, lease) = self else {
             return None;
         };
-        let Some(lease) = lease else {
+        if lease.is_none() {
             return Some(format!(
                 "Lease {name} not found on the hub: causeway-controller has never run, or uses another --lease"
             ));
-        };
+        }
         if self.holder(now).is_some() {
             return None;
         }
-        let spec = lease.spec.as_ref();
+        let spec = self.spec();
         let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
         let renewed = spec.and_then(|spec| spec.renew_time.as_ref());
         Some(

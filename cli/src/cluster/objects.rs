@@ -3,6 +3,8 @@
 
 pub(crate) mod preview;
 
+use std::fmt::Debug;
+
 use causeway::api::labels;
 use kube::Api;
 use kube::api::{
@@ -10,12 +12,16 @@ use kube::api::{
     PropagationPolicy, TypeMeta,
 };
 use kube::core::gvk::ParseGroupVersionError;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::term::exit::{CommandError, PROBLEM};
 use crate::term::output::{self, OutputError};
+
+/// Path of the containers of a Deployment.
+pub(crate) const CONTAINERS: &str = "/spec/template/spec/containers";
 
 /// Field manager of this program's writes.
 pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
@@ -113,6 +119,24 @@ pub(crate) enum Run {
     Dry,
 }
 
+impl Run {
+    /// Returns a run that changes nothing if `dry_run` is set.
+    pub(crate) fn of(dry_run: bool) -> Self {
+        match dry_run {
+            true => Self::Dry,
+            false => Self::Real,
+        }
+    }
+
+    /// Returns the note behind a result, or an empty string.
+    pub(crate) fn note(self) -> &'static str {
+        match self {
+            Self::Real => "",
+            Self::Dry => " (server dry run)",
+        }
+    }
+}
+
 /// Applies an object server-side, takes over fields of other managers, and prints the result.
 pub(crate) async fn apply(
     server: &ApiServer,
@@ -137,21 +161,36 @@ pub(crate) async fn apply_with(
         Some(before) if *before == after => Applied::Unchanged,
         Some(_) => Applied::Configured,
     };
-    let dry_run = match run {
-        Run::Real => "",
-        Run::Dry => " (server dry run)",
-    };
     output::result(format_args!(
-        "{}: {} {}{dry_run}",
+        "{}: {} {}{}",
         server.side,
         title(object),
-        applied.word()
+        applied.word(),
+        run.note()
     ))?;
     if let (Run::Dry, Some(before), Applied::Configured) = (run, &before, applied) {
         let diff = preview::diff(before, &after)?;
         output::result(diff.trim_end())?;
     }
     Ok(())
+}
+
+/// Merges a patch into an object and prints nothing.
+pub(crate) async fn merge<K: Clone + Debug + DeserializeOwned>(
+    server: &ApiServer,
+    api: &Api<K>,
+    name: &str,
+    patch: &Value,
+    run: Run,
+) -> Result<(), RequestError> {
+    let parameters = PatchParams {
+        dry_run: run == Run::Dry,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(patch);
+    let merged = api.patch_metadata(name, &parameters, &patch);
+    server.request(merged).await.map(drop)
 }
 
 /// Creates an object and prints nothing.
@@ -175,8 +214,22 @@ pub(crate) async fn apply_quietly(
 
 /// Deletes an object and prints a line if the object existed.
 pub(crate) async fn remove(server: &ApiServer, object: &DynamicObject) -> Result<(), ObjectError> {
-    if delete(server, object).await? {
-        output::result(format_args!("{}: {} deleted", server.side, title(object)))?;
+    remove_with(server, object, Run::Real).await
+}
+
+/// Deletes an object, or only reads it in a dry run, and prints a line if the object existed.
+pub(crate) async fn remove_with(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
+) -> Result<(), ObjectError> {
+    let (existed, note) = match run {
+        Run::Real => (delete(server, object).await?, ""),
+        Run::Dry => (get(server, object).await?.is_some(), " (dry run)"),
+    };
+    if existed {
+        let title = title(object);
+        output::result(format_args!("{}: {title} deleted{note}", server.side))?;
     }
     Ok(())
 }

@@ -2,10 +2,14 @@
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use crate::term::exit::CommandError;
+
 /// Missing random numbers of the system.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random numbers")]
 pub(crate) struct NoRandom;
+
+impl CommandError for NoRandom {}
 
 /// Returns that number of random bytes, as two digits each.
 pub(crate) fn digits<const BYTES: usize>() -> Result<String, NoRandom> {

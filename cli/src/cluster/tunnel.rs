@@ -16,7 +16,7 @@ use self::address::TunnelAddress;
 use self::authority::{AUTHORITY_SECRET, AuthorityError, TunnelAuthority};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::ObjectError;
-use crate::term::exit::{CommandError, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, PROBLEM};
 
 /// Secret with the certificate of causeway-tunnel.
 pub(crate) const SERVER_SECRET: &str = "causeway-tunnel";
@@ -43,11 +43,6 @@ pub(crate) enum TunnelError {
     )]
     Authority(#[from] AuthorityError),
     #[error(
-        "the kubeconfig of the hub {0}, so anybody could answer for it and take the key of the tunnel's CA; add \
-         certificate-authority-data and an https:// server to it"
-    )]
-    Insecure(&'static str),
-    #[error(
         "the hub has no CA for the tunnel (Secret {DEFAULT_NAMESPACE}/{AUTHORITY_SECRET}); run first: kubectl mcs install --tunnel {0}"
     )]
     NoAuthority(TunnelAddress),
@@ -66,7 +61,6 @@ impl CommandError for TunnelError {
         match self {
             Self::Request(error) => error.exit_code(),
             Self::Object(error) => error.exit_code(),
-            Self::Insecure(_) => USAGE,
             _ => PROBLEM,
         }
     }

@@ -1,15 +1,21 @@
-//! Waits for the state of one object by a watch.
+//! Waits for the state of one object by a watch, and for that of several by reads.
 
-use std::fmt::{self, Debug};
+use std::fmt::{self, Debug, Display};
+use std::time::Duration;
 
 use futures::{StreamExt as _, pin_mut};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use crate::cluster::api_server::root_cause;
+use crate::term::exit::Failure;
+use crate::term::output;
+
+/// Interval of [`none_left`].
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Expired deadline of a wait.
 #[derive(Debug)]
@@ -58,4 +64,30 @@ where
         }
     }
     Err(TimedOut { watch_error })
+}
+
+/// Reads what is left every second, and prints each change behind `waiting`. Returns `None` once
+/// nothing is left, or what is left at the deadline.
+pub(crate) async fn none_left<T: Display>(
+    deadline: Instant,
+    waiting: &str,
+    mut read: impl AsyncFnMut() -> Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last = String::new();
+    loop {
+        ticks.tick().await;
+        let left = read().await?;
+        let Some(shown) = left.as_ref().map(ToString::to_string) else {
+            return Ok(None);
+        };
+        if Instant::now() >= deadline {
+            return Ok(left);
+        }
+        if shown != last {
+            output::progress(format_args!("waiting for {waiting}{shown}"))?;
+        }
+        last = shown;
+    }
 }

@@ -17,11 +17,11 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::karmada::{self, GATE_OFF, Work};
 use crate::commands::moving::gate::Gate;
-use crate::commands::moving::{self, Direction, Found, MoveError};
+use crate::commands::moving::{self, Direction, Found};
 use crate::observe::scope::Scope;
-use crate::observe::service::Snapshot;
+use crate::observe::service::{Snapshot, key_of};
 use crate::observe::{connect, once};
-use crate::term::exit::ExitState;
+use crate::term::exit::{ExitState, Failure};
 use crate::term::output;
 
 const ADOPTION: Direction = Direction {
@@ -36,7 +36,7 @@ const ADOPTION: Direction = Direction {
 };
 
 /// Adopts services and returns whether the move is complete.
-pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<ExitState, MoveError> {
+pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<ExitState, Failure> {
     moving::run(hub, args, &ADOPTION, async |hub, namespace| {
         of_karmada(hub, args, namespace).await
     })
@@ -63,7 +63,7 @@ async fn of_karmada(
     hub: &ApiServer,
     args: &MoveArgs,
     namespace: Option<&str>,
-) -> Result<Found, MoveError> {
+) -> Result<Found, Failure> {
     let works = karmada::works(hub, None)
         .await?
         .ok_or(karmada::WorksForbidden)?;
@@ -72,9 +72,7 @@ async fn of_karmada(
     let held = services.iter().filter(|one| {
         !karmada::finalizers(one).is_empty() || one.annotations().contains_key(labels::PROBE)
     });
-    keys.extend(
-        held.map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any())),
-    );
+    keys.extend(held.map(key_of));
     let (of_slices, is_complete) = of_slices(hub, args).await?;
     keys.extend(of_slices);
     keys.retain(|key| namespace.is_none_or(|namespace| *key.namespace == *namespace));
@@ -89,7 +87,7 @@ async fn of_karmada(
 
 /// Lists the services of the slices that Karmada dispatched. The bool is true if every member was
 /// read.
-async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<(Vec<ServiceKey>, bool), MoveError> {
+async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<(Vec<ServiceKey>, bool), Failure> {
     let clusters = once::clusters(hub).await?.unwrap_or_default();
     let dispatched = karmada::dispatched();
     let parameters = &ListParams::default().labels(&dispatched);

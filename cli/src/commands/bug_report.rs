@@ -20,21 +20,17 @@ use k8s_openapi::jiff::Timestamp;
 use self::archive::Archive;
 use crate::args::BugReportArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::ApiServer;
 use crate::commands::bug_report::redact::Redactor;
 use crate::observe::kubeconfigs;
-use crate::term::exit::{CommandError, ExitState, PROBLEM};
+use crate::term::exit::{CommandError, ExitState, Failure};
 use crate::term::output::{self, OutputError};
 
 /// Failure to create a bug report.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BugReportError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
     #[error("a pattern of secrets makes no sense: {0}")]
-    Pattern(#[from] regex::Error),
+    Pattern(regex::Error),
     #[error("{} cannot be written: {source}", file.display())]
     File {
         file: PathBuf,
@@ -42,14 +38,7 @@ pub(crate) enum BugReportError {
     },
 }
 
-impl CommandError for BugReportError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for BugReportError {}
 
 /// Hub, namespaces and arguments of a bug report.
 struct Request<'a> {
@@ -81,7 +70,7 @@ async fn gather(request: &Request<'_>, archive: &mut Archive) -> Result<(), Outp
 
 /// Writes the archive and prints its parts, the redactions and the failed reads. Returns
 /// [`ExitState::Unknown`] after any failed read.
-pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<ExitState, BugReportError> {
+pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<ExitState, Failure> {
     let request = Request {
         namespace: hub.namespace.clone(),
         hub: kubeconfigs::hub(hub, &args.members).await?,
@@ -93,7 +82,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<ExitState
     };
     let now = Timestamp::now();
     let title = format!("causeway-bug-report-{}", now.strftime("%Y%m%dT%H%M%SZ"));
-    let mut archive = Archive::new(Redactor::new()?);
+    let mut archive = Archive::new(Redactor::new().map_err(BugReportError::Pattern)?);
     archive.know_credentials(&request.hub.config);
     gather(&request, &mut archive).await?;
     let file = args.output_file.clone();

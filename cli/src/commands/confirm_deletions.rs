@@ -12,22 +12,15 @@ use tokio::time::Instant;
 use crate::args::ConfirmDeletionsArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::objects::Run;
 use crate::cluster::wait;
 use crate::commands::membership::hub::{self, HubError, annotate};
-use crate::term::exit::{CommandError, PROBLEM, UNKNOWN};
-use crate::term::output::{self, OutputError};
+use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN};
+use crate::term::output;
 
 /// Failed confirmation of suspended deletions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfirmDeletionsError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error("{0} is not joined; kubectl mcs status lists the members")]
-    NotJoined(ClusterName),
     #[error(
         "deletions of {0} are confirmed, but this hub does not show whether any are still \
          suspended, so they are not waited for"
@@ -48,8 +41,6 @@ pub(crate) enum ConfirmDeletionsError {
 impl CommandError for ConfirmDeletionsError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Hub(error) => error.exit_code(),
             Self::NotKnown(_) => UNKNOWN,
             _ => PROBLEM,
         }
@@ -91,16 +82,13 @@ fn by_causeway(ready: &Condition) -> bool {
 }
 
 /// Confirms the suspended deletions of a cluster and waits for the controller.
-pub(crate) async fn run(
-    hub: &HubArgs,
-    args: &ConfirmDeletionsArgs,
-) -> Result<(), ConfirmDeletionsError> {
+pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<(), Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let found = hub.found(clusters.get_opt(name.as_str())).await?;
     let found = found.ok_or(HubError::NoClusterApi)?;
-    let cluster = found.ok_or_else(|| ConfirmDeletionsError::NotJoined(name.clone()))?;
+    let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;
     match Deletions::of(&cluster) {
         Deletions::NoneSuspended => {
             output::result(format_args!("no deletions of {name} are suspended"))?;
@@ -112,28 +100,24 @@ pub(crate) async fn run(
              the metric causeway_controller_deletions_suspended does"
         ))?,
     }
-    mark(&hub, &name, args.dry_run).await?;
+    mark(&hub, &name, Run::of(args.dry_run)).await?;
     let dry_run = if args.dry_run { " (dry run)" } else { "" };
     output::result(format_args!(
         "hub: deletions of cluster.cluster.karmada.io/{name} confirmed{dry_run}"
     ))?;
     match (args.waiting.wait, Deletions::of(&cluster)) {
         (false, _) => Ok(()),
-        (true, Deletions::Unknown) => Err(ConfirmDeletionsError::NotKnown(name)),
+        (true, Deletions::Unknown) => Err(ConfirmDeletionsError::NotKnown(name).into()),
         (true, _) => none_suspended(clusters, &name, args).await,
     }
 }
 
 /// Sets the confirmation annotation to the current time.
-async fn mark(
-    hub: &ApiServer,
-    name: &ClusterName,
-    dry_run: bool,
-) -> Result<(), ConfirmDeletionsError> {
+async fn mark(hub: &ApiServer, name: &ClusterName, run: Run) -> Result<(), Failure> {
     let now = Timestamp::now().to_string();
-    match annotate(hub, name, labels::CONFIRM_DELETIONS, Some(&now), dry_run).await {
+    match annotate(hub, name, labels::CONFIRM_DELETIONS, Some(&now), run).await {
         Ok(()) => Ok(()),
-        Err(RequestError::NotFound { .. }) => Err(ConfirmDeletionsError::NotJoined(name.clone())),
+        Err(RequestError::NotFound { .. }) => Err(HubError::NotJoined(name.clone()).into()),
         Err(error) => Err(error.into()),
     }
 }
@@ -143,7 +127,7 @@ async fn none_suspended(
     clusters: Api<Cluster>,
     name: &ClusterName,
     args: &ConfirmDeletionsArgs,
-) -> Result<(), ConfirmDeletionsError> {
+) -> Result<(), Failure> {
     let mut message = String::new();
     let look = |cluster: Option<&Cluster>| match cluster.map(Deletions::of) {
         Some(Deletions::Suspended(words)) => {
@@ -159,13 +143,14 @@ async fn none_suspended(
         Ok(true) => Ok(output::result(format_args!(
             "no deletions of {name} are suspended any more"
         ))?),
-        Ok(false) => Err(ConfirmDeletionsError::NotJoined(name.clone())),
+        Ok(false) => Err(HubError::NotJoined(name.clone()).into()),
         Err(late) => Err(ConfirmDeletionsError::Suspended {
             name: name.clone(),
             seconds: args.waiting.timeout.as_secs(),
             late: late.to_string(),
             message,
-        }),
+        }
+        .into()),
     }
 }
 

@@ -10,44 +10,21 @@ mod site;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-
-use causeway::domain::ClusterName;
-
 use self::plan::ByHand;
 use crate::args::DnsArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::ApiServer;
 use crate::cluster::identity::{AnotherCluster, check_identity};
-use crate::cluster::objects::ObjectError;
 use crate::commands::membership::hub::{self, HubError};
-use crate::term::exit::{CommandError, ExitState, PROBLEM, USAGE};
-use crate::term::output::{self, OutputError};
+use crate::term::exit::{CommandError, ExitState, Failure};
+use crate::term::output;
 use crate::views::check::{Check, Report};
 
 /// Failure to check or to set up the DNS of a member.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DnsError {
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error("{0} is not joined; kubectl mcs status lists the members")]
-    NotJoined(ClusterName),
     #[error("the member's kubeconfig is of {0}; name the right one")]
-    AnotherCluster(#[from] AnotherCluster),
-    #[error("the answer cannot be read: {0}")]
-    Input(io::Error),
-    #[error(
-        "cannot ask for confirmation: standard input is not a terminal. Nothing was changed; to go on, give --yes"
-    )]
-    NotConfirmed,
-    #[error("nothing was changed")]
-    Declined,
+    AnotherCluster(AnotherCluster),
     #[error("nothing was changed: {0}")]
     Refused(Check),
     #[error(
@@ -62,31 +39,22 @@ pub(crate) enum DnsError {
     NoRights { account: String, seconds: u64 },
 }
 
-impl CommandError for DnsError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::NotConfirmed => USAGE,
-            Self::Hub(error) => error.exit_code(),
-            Self::Request(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for DnsError {}
 
 /// Checks a member's DNS, sets it up with `--fix`, and returns the exit state of the checks.
-pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, DnsError> {
+pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let member = ApiServer::member(
-        &args.member.member_kubeconfig,
+        Some(&args.member.member_kubeconfig),
         args.member.member_context.as_deref(),
     )
     .await?;
     let known = hub::known(&hub).await?;
     let known = known.iter().find(|one| one.name == name.as_str());
-    let known = known.ok_or_else(|| DnsError::NotJoined(name.clone()))?;
-    check_identity(&known.name, known.id.as_deref(), &member.uid().await?)?;
+    let known = known.ok_or_else(|| HubError::NotJoined(name.clone()))?;
+    let checked = check_identity(&known.name, known.id.as_deref(), &member.uid().await?);
+    checked.map_err(DnsError::AnotherCluster)?;
     let fix = format!("kubectl mcs dns {name} --fix, with the same --member-kubeconfig");
     if args.fix {
         let found = gather::read(&member).await?;

@@ -15,11 +15,13 @@ use self::effect::Effect;
 use crate::args::DrainArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::cluster::objects::Run;
 use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
-use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
+use crate::observe::service::key_of;
+use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
 use crate::term::table::listed;
 
@@ -28,14 +30,6 @@ mod effect;
 /// Failed drain, or failed undo of a drain.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DrainError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error("{0} is not joined; kubectl mcs status lists the members")]
-    NotJoined(ClusterName),
     #[error("{0} was removed from the hub meanwhile; kubectl mcs status lists the members")]
     Removed(ClusterName),
     #[error(
@@ -61,8 +55,6 @@ pub(crate) enum DrainError {
 impl CommandError for DrainError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Hub(error) => error.exit_code(),
             Self::NotKnown { .. } => UNKNOWN,
             _ => PROBLEM,
         }
@@ -73,12 +65,12 @@ impl CommandError for DrainError {
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Drains a cluster, or undoes a drain.
-pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, DrainError> {
+pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let clusters = clusters(&hub).await?;
     let found = clusters.iter().find(|one| one.name_any() == name.as_str());
-    let cluster = found.ok_or_else(|| DrainError::NotJoined(name.clone()))?;
+    let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;
     let services = services(&hub).await?;
     // A dry run only reports the affected services.
     let is_complete = services.is_some() || !args.dry_run;
@@ -104,24 +96,22 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Dr
     Ok(ExitState::new(true, is_complete))
 }
 
-async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, DrainError> {
+async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, Failure> {
     let clusters = once::clusters(hub).await?;
     Ok(clusters.ok_or(HubError::NoClusterApi)?)
 }
 
 /// Lists all MultiClusterServices. Returns `None` if the user may not list them.
 async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, RequestError> {
-    let all = Api::all(hub.client.clone());
-    let services = once::list(hub, all, &ListParams::default()).await;
-    Ok(allowed(services)?.map(Option::unwrap_or_default))
+    Ok(allowed(once::all(hub).await)?.map(Option::unwrap_or_default))
 }
 
 /// Sets or removes the annotation that drains a cluster.
-async fn mark(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), DrainError> {
+async fn mark(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), Failure> {
     let value = (!args.undo).then_some("true");
-    match annotate(hub, name, labels::WITHDRAW, value, args.dry_run).await {
+    match annotate(hub, name, labels::WITHDRAW, value, Run::of(args.dry_run)).await {
         Ok(()) => Ok(()),
-        Err(RequestError::NotFound { .. }) => Err(DrainError::Removed(name.clone())),
+        Err(RequestError::NotFound { .. }) => Err(DrainError::Removed(name.clone()).into()),
         Err(error) => Err(error.into()),
     }
 }
@@ -162,11 +152,7 @@ fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result
 }
 
 /// Waits until every member was read and none holds a copy of the cluster's endpoints.
-async fn withdrawn(
-    hub: &ApiServer,
-    name: &ClusterName,
-    args: &DrainArgs,
-) -> Result<(), DrainError> {
+async fn withdrawn(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), Failure> {
     let deadline = Instant::now() + args.waiting.timeout;
     let hub_uid = hub.uid().await?;
     let mut ticks = interval(POLL_INTERVAL);
@@ -175,7 +161,7 @@ async fn withdrawn(
     loop {
         ticks.tick().await;
         let Ok(read) = timeout_at(deadline, read_left(hub, &hub_uid, name, args)).await else {
-            return Err(late(name, args, last.as_ref()));
+            return Err(late(name, args, last.as_ref()).into());
         };
         let left = read?;
         if left.is_withdrawn() {
@@ -185,7 +171,7 @@ async fn withdrawn(
             output::progress(format_args!("waiting for {name} to be withdrawn: {left}"))?;
         }
         if Instant::now() >= deadline {
-            return Err(late(name, args, Some(&left)));
+            return Err(late(name, args, Some(&left)).into());
         }
         last = Some(left);
     }
@@ -229,18 +215,13 @@ impl std::fmt::Display for Left {
         let counts: Vec<_> = counts
             .map(|(member, count)| format!("{count} in {member}"))
             .collect();
-        let counts = match counts.is_empty() {
-            true => None,
-            false => Some(format!("EndpointSlices left: {}", counts.join(", "))),
-        };
+        let counts =
+            (!counts.is_empty()).then(|| format!("EndpointSlices left: {}", counts.join(", ")));
         let unread = self.unread.iter();
         let unread: Vec<_> = unread
             .map(|(name, why)| format!("{name} ({why})"))
             .collect();
-        let unread = match unread.is_empty() {
-            true => None,
-            false => Some(format!("cannot read {}", unread.join(", "))),
-        };
+        let unread = (!unread.is_empty()).then(|| format!("cannot read {}", unread.join(", ")));
         let both: Vec<_> = counts.into_iter().chain(unread).collect();
         out.write_str(&both.join("; "))
     }
@@ -251,7 +232,7 @@ async fn read_left(
     hub_uid: &str,
     name: &ClusterName,
     args: &DrainArgs,
-) -> Result<Left, DrainError> {
+) -> Result<Left, Failure> {
     let clusters = clusters(hub).await?;
     let own = clusters.iter().find(|one| one.name_any() == name.as_str());
     let id = own.and_then(|cluster| cluster.annotations().get(labels::CLUSTER_ID));
@@ -300,8 +281,7 @@ async fn read_left(
 /// Returns the key and the desired state of a service, or `None` if the object is invalid.
 fn desired(service: &MultiClusterService) -> Option<(ServiceKey, domain::MultiClusterService)> {
     let desired = domain::MultiClusterService::try_from(service).ok()?;
-    let key = ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any());
-    Some((key, desired))
+    Some((key_of(service), desired))
 }
 
 #[cfg(test)]

@@ -2,32 +2,16 @@
 
 use crate::cluster::access::Side;
 use crate::cluster::api_server::RequestError;
-use crate::cluster::definitions::DefinitionError;
 use crate::cluster::objects::ObjectError;
 use crate::cluster::tunnel::TunnelError;
-use crate::commands::bug_report::BugReportError;
-use crate::commands::check::CheckError;
-use crate::commands::confirm_deletions::ConfirmDeletionsError;
 use crate::commands::diff::DiffError;
-use crate::commands::dns::DnsError;
-use crate::commands::drain::DrainError;
-use crate::commands::explain::ExplainError;
 use crate::commands::install::InstallError;
 use crate::commands::join::JoinError;
 use crate::commands::membership::hub::HubError;
-use crate::commands::membership::member::MemberError;
-use crate::commands::moving::MoveError;
-use crate::commands::shift::ShiftError;
 use crate::commands::status::StatusError;
-use crate::commands::top::TopError;
-use crate::commands::tunnel::TunnelCommandError;
-use crate::commands::ui::{RightsError, UiError};
-use crate::commands::uninstall::UninstallError;
-use crate::commands::unjoin::UnjoinError;
-use crate::commands::verify::VerifyError;
-use crate::commands::version::VersionError;
 use crate::observe::once::GatherError;
-use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN, USAGE};
+use crate::term::confirm::ConfirmError;
+use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN, USAGE};
 
 fn unreachable() -> RequestError {
     RequestError::Unreachable {
@@ -58,46 +42,13 @@ fn one_cause_has_one_exit_code_in_every_command() {
         (refused, PROBLEM),
         (kubeconfig, USAGE),
     ] {
-        let ends: [Box<dyn CommandError>; _] = [
-            JoinError::from(cause()).into(),
-            InstallError::from(cause()).into(),
-            InstallError::from(ObjectError::from(cause())).into(),
-            InstallError::from(DefinitionError::from(cause())).into(),
-            UninstallError::from(cause()).into(),
-            UninstallError::from(ObjectError::from(cause())).into(),
-            UninstallError::from(DefinitionError::from(cause())).into(),
-            JoinError::from(HubError::from(cause())).into(),
-            JoinError::from(MemberError::from(cause())).into(),
-            JoinError::from(MemberError::from(ObjectError::from(cause()))).into(),
-            JoinError::from(ObjectError::from(cause())).into(),
-            JoinError::from(DefinitionError::from(cause())).into(),
-            UnjoinError::from(DefinitionError::from(ObjectError::from(cause()))).into(),
-            UnjoinError::from(cause()).into(),
-            VerifyError::from(cause()).into(),
-            VerifyError::from(ObjectError::from(cause())).into(),
-            UnjoinError::from(MemberError::from(cause())).into(),
-            StatusError::from(cause()).into(),
-            UiError::from(cause()).into(),
-            UiError::from(RightsError::Request(cause())).into(),
-            ExplainError::from(cause()).into(),
-            DnsError::from(cause()).into(),
-            DnsError::from(ObjectError::from(cause())).into(),
-            ShiftError::from(cause()).into(),
-            ShiftError::from(HubError::from(cause())).into(),
-            DrainError::from(cause()).into(),
-            DrainError::from(HubError::from(cause())).into(),
-            ConfirmDeletionsError::from(cause()).into(),
-            ConfirmDeletionsError::from(HubError::from(cause())).into(),
-            VersionError::from(cause()).into(),
-            BugReportError::from(cause()).into(),
-            TopError::from(cause()).into(),
-            TunnelCommandError::from(cause()).into(),
-            InstallError::from(TunnelError::from(cause())).into(),
-            JoinError::from(TunnelError::from(cause())).into(),
-            CheckError::from(cause()).into(),
-            ExplainError::from(GatherError::from(cause())).into(),
-            MoveError::from(cause()).into(),
-            MoveError::from(GatherError::from(cause())).into(),
+        let ends = [
+            Failure::from(cause()),
+            ObjectError::from(cause()).into(),
+            HubError::from(cause()).into(),
+            TunnelError::from(cause()).into(),
+            TunnelError::from(ObjectError::from(cause())).into(),
+            GatherError::from(cause()).into(),
         ];
         for end in ends {
             assert_eq!(end.exit_code(), code, "{end:?}");
@@ -128,7 +79,7 @@ fn unknown_state_is_never_success() {
         "a problem was found"
     );
     assert_eq!(ExitState::new(true, false).code(), UNKNOWN);
-    let not_found = |unread: &str| StatusError::NotFound {
+    let not_found = |unread: &str| StatusError::Absent {
         name: "foo".to_owned(),
         place: String::new(),
         unread: unread.to_owned(),
@@ -144,14 +95,10 @@ fn unknown_state_is_never_success() {
 
 #[test]
 fn problems_and_wrong_usage_have_different_exit_codes() {
-    assert_eq!(
-        StatusError::from(GatherError::NoApi("Cluster")).exit_code(),
-        PROBLEM
-    );
+    assert_eq!(GatherError::NoApi("Cluster").exit_code(), PROBLEM);
     assert_eq!(JoinError::JoinedAs("a".to_owned()).exit_code(), PROBLEM);
     assert_eq!(JoinError::Endpoint("x".to_owned()).exit_code(), USAGE);
     assert_eq!(InstallError::NoCertManager.exit_code(), PROBLEM);
-    assert_eq!(UninstallError::Declined.exit_code(), PROBLEM);
-    assert_eq!(UninstallError::NotConfirmed.exit_code(), USAGE);
-    assert_eq!(DnsError::NotConfirmed.exit_code(), USAGE);
+    assert_eq!(ConfirmError::Declined("removed").exit_code(), PROBLEM);
+    assert_eq!(ConfirmError::NotConfirmed("removed").exit_code(), USAGE);
 }

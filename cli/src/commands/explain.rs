@@ -5,39 +5,17 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::args::ExplainArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::RequestError;
 use crate::cluster::lease::Controller;
 use crate::observe::kubeconfigs;
-use crate::observe::once::{self, GatherError};
+use crate::observe::once;
 use crate::observe::verification::Verification;
-use crate::term::exit::{CommandError, ExitState, PROBLEM};
-use crate::term::output::{self, OutputError};
+use crate::term::exit::{ExitState, Failure};
+use crate::term::output;
 use crate::views::explain::{Answer, explained_with};
-
-/// Failed explanation of a service.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ExplainError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Gather(#[from] GatherError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-}
-
-impl CommandError for ExplainError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Gather(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
 
 /// Explains a service. Returns [`ExitState::Good`] if every consumer has every ready endpoint, and
 /// [`ExitState::Unknown`] if the only problems are members that could not be read.
-pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, ExplainError> {
+pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, Failure> {
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
     let snapshot = once::read(&hub, &key, args.insecure.allow_insecure_members).await?;

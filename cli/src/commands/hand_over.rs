@@ -9,19 +9,18 @@ mod plan;
 
 use std::collections::BTreeSet;
 
-use causeway::domain::{self, ExposureType, ServiceKey};
-use kube::ResourceExt as _;
+use causeway::domain::{self, ExposureType};
 
 use crate::args::MoveArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::karmada::GATE_ON;
 use crate::commands::moving::gate::Gate;
-use crate::commands::moving::{self, Direction, Found, MoveError};
+use crate::commands::moving::{self, Direction, Found};
 use crate::observe::once;
 use crate::observe::scope::Scope;
-use crate::observe::service::Snapshot;
-use crate::term::exit::ExitState;
+use crate::observe::service::{Snapshot, key_of};
+use crate::term::exit::{ExitState, Failure};
 
 const HAND_OVER: Direction = Direction {
     done: "handed over",
@@ -35,7 +34,7 @@ const HAND_OVER: Direction = Direction {
 };
 
 /// Hands services over and returns whether the hand-over is complete.
-pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<ExitState, MoveError> {
+pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<ExitState, Failure> {
     moving::run(hub, args, &HAND_OVER, all).await
 }
 
@@ -52,7 +51,7 @@ fn halt(snapshot: &Snapshot, _: &BTreeSet<String>) -> Option<String> {
 }
 
 /// Lists the MultiClusterServices of type CrossCluster.
-async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Found, MoveError> {
+async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Found, Failure> {
     let scope = Scope {
         namespace: namespace.map(ToOwned::to_owned),
         ..Scope::default()
@@ -62,10 +61,8 @@ async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Found, MoveErro
         let desired = domain::MultiClusterService::try_from(*one);
         desired.is_ok_and(|desired| desired.exposure == ExposureType::CrossCluster)
     });
-    let keys =
-        crossing.map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any()));
     Ok(Found {
-        keys: keys.collect(),
+        keys: crossing.map(key_of).collect(),
         is_complete: true,
     })
 }

@@ -15,21 +15,18 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use tokio::time::Instant;
 
-use self::ready::NotReady;
-use crate::args::{CONTROLLER_LEASE, DryRun, InstallArgs};
+use crate::args::{DryRun, InstallArgs};
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::bundle;
-use crate::cluster::definitions::{CLUSTERS, DefinitionError, SERVICES};
+use crate::cluster::definitions::{CLUSTERS, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::lease::Controller;
-use crate::cluster::lease::LeaseName;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
-use crate::cluster::tunnel::TunnelError;
 use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET};
 use crate::commands::membership::member;
-use crate::term::exit::{CommandError, PROBLEM, USAGE};
-use crate::term::output::{self, OutputError};
+use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
+use crate::term::output;
 
 /// Namespace in which a Karmada control plane stores the members' credentials.
 const KARMADA: &str = "karmada-cluster";
@@ -37,18 +34,6 @@ const KARMADA: &str = "karmada-cluster";
 /// Failed installation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    #[error(transparent)]
-    NotReady(#[from] NotReady),
-    #[error(transparent)]
-    Tunnel(#[from] TunnelError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
     #[error(
         "the hub runs causeway v{deployed}, newer than this program (v{own}). Nothing was changed. Use the \
          program of that version; to go back to v{own}, leave the newer CRDs as they are: add --skip-crds"
@@ -99,17 +84,13 @@ impl CommandError for InstallError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Authority { .. } => USAGE,
-            Self::Request(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
-            Self::Definition(error) => error.exit_code(),
-            Self::Tunnel(error) => error.exit_code(),
             _ => PROBLEM,
         }
     }
 }
 
 /// Installs causeway, or prints the objects of a dry run.
-pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), InstallError> {
+pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Failure> {
     let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
     let mut parts = args.parts.clone();
     let mut chosen = bundle::chosen(&parts, &args.images, authority.as_deref())?;
@@ -129,7 +110,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
         check_cert_manager(&hub).await?;
     }
     if args.parts.karmada && !has_namespace(&hub, KARMADA).await? {
-        return Err(InstallError::NoKarmada);
+        return Err(InstallError::NoKarmada.into());
     }
     if parts.tunnel.is_some() && !parts.enrolment && tunnel::enrols(&hub).await? {
         parts.enrolment = true;
@@ -177,7 +158,7 @@ async fn rehearse(
     hub: &ApiServer,
     all: impl Iterator<Item = &DynamicObject>,
     is_new: impl Fn(&DynamicObject) -> bool,
-) -> Result<(), InstallError> {
+) -> Result<(), Failure> {
     for object in all {
         if is_new(object) {
             output::result(format_args!(
@@ -196,7 +177,7 @@ async fn apply(
     hub: &ApiServer,
     args: &InstallArgs,
     chosen: &[DynamicObject],
-) -> Result<(), InstallError> {
+) -> Result<(), Failure> {
     note_nodes(hub, chosen).await?;
     for object in chosen {
         if is_authority(object) {
@@ -221,14 +202,14 @@ fn is_authority(object: &DynamicObject) -> bool {
 }
 
 /// Rejects the downgrade of a newer version. The tags of the deployed images show the version.
-async fn check_newer(hub: &ApiServer) -> Result<(), InstallError> {
+async fn check_newer(hub: &ApiServer) -> Result<(), Failure> {
     let own = env!("CARGO_PKG_VERSION");
     for deployment in bundle::deployments()? {
         let stored = objects::get(hub, &deployment).await?;
         let deployed = stored.as_ref().and_then(bundle::deployed_tag);
         if let Some(deployed) = deployed.filter(|deployed| is_newer(deployed, own)) {
             let deployed = deployed.to_owned();
-            return Err(InstallError::Older { deployed, own });
+            return Err(InstallError::Older { deployed, own }.into());
         }
     }
     Ok(())
@@ -256,7 +237,7 @@ async fn finish(
     hub: &ApiServer,
     args: &InstallArgs,
     chosen: &[DynamicObject],
-) -> Result<(), InstallError> {
+) -> Result<(), Failure> {
     let runs_here = chosen.iter().any(bundle::is_deployment);
     let version = env!("CARGO_PKG_VERSION");
     if args.parts.crds_only {
@@ -319,10 +300,8 @@ async fn finish(
 }
 
 /// Whether a controller is the leader. A Lease that the user may not read counts as no leader.
-async fn leads(hub: &ApiServer) -> Result<bool, InstallError> {
-    let lease = CONTROLLER_LEASE.split_once('/');
-    let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    let controller = Controller::read(hub, &LeaseName(lease)).await?;
+async fn leads(hub: &ApiServer) -> Result<bool, Failure> {
+    let controller = Controller::of_manifests(hub).await?;
     Ok(controller.holder(Timestamp::now()).is_some())
 }
 
@@ -351,11 +330,11 @@ fn pem(file: &Path) -> Result<String, InstallError> {
     member::certificates(file).map_err(wrong)
 }
 
-async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
+async fn check_version(hub: &ApiServer) -> Result<String, Failure> {
     let info = hub.request(hub.client.apiserver_version()).await?;
     match KubernetesVersion::of(&info) {
         Some(version) if version < KubernetesVersion::OLDEST_HUB => {
-            Err(InstallError::TooOld(info.git_version))
+            Err(InstallError::TooOld(info.git_version).into())
         }
         _ => Ok(info.git_version),
     }
@@ -363,7 +342,7 @@ async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
 
 /// Checks that Helm does not own the objects to apply. A release without the definitions does not
 /// own them, and none owns the Secrets of the tunnel.
-async fn check_helm(hub: &ApiServer, args: &InstallArgs) -> Result<(), InstallError> {
+async fn check_helm(hub: &ApiServer, args: &InstallArgs) -> Result<(), Failure> {
     if args.parts.secrets_only {
         return Ok(());
     }
@@ -374,24 +353,24 @@ async fn check_helm(hub: &ApiServer, args: &InstallArgs) -> Result<(), InstallEr
                 Some(_) => "; for the Secrets of the tunnel alone, add --secrets-only",
                 None => "",
             };
-            Err(InstallError::OfHelm { release, hint })
+            Err(InstallError::OfHelm { release, hint }.into())
         }
         _ => Ok(()),
     }
 }
 
-async fn check_cert_manager(hub: &ApiServer) -> Result<(), InstallError> {
+async fn check_cert_manager(hub: &ApiServer) -> Result<(), Failure> {
     let resources = hub.client.list_api_group_resources("cert-manager.io/v1");
     let found = hub.found(resources).await?;
-    found.map(drop).ok_or(InstallError::NoCertManager)
+    Ok(found.map(drop).ok_or(InstallError::NoCertManager)?)
 }
 
-async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, InstallError> {
+async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, Failure> {
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
     let found = hub.request(namespaces.get_metadata_opt(name)).await?;
     match found {
         Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => {
-            Err(InstallError::NamespaceEnds(name))
+            Err(InstallError::NamespaceEnds(name).into())
         }
         found => Ok(found.is_some()),
     }
@@ -399,10 +378,7 @@ async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, Inst
 
 /// Sets the registry of each image to that of an earlier installation. A Deployment that is not
 /// there yet gets that of the others.
-async fn keep_registries(
-    hub: &ApiServer,
-    chosen: &mut [DynamicObject],
-) -> Result<(), InstallError> {
+async fn keep_registries(hub: &ApiServer, chosen: &mut [DynamicObject]) -> Result<(), Failure> {
     let mut last = None;
     for deployment in chosen.iter_mut().filter(|one| bundle::is_deployment(one)) {
         let stored = objects::get(hub, deployment).await?;
@@ -414,21 +390,19 @@ async fn keep_registries(
 }
 
 /// Prints a note if the objects include pods and the hub has no Node to run them.
-async fn note_nodes(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), InstallError> {
+async fn note_nodes(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), Failure> {
     if !chosen.iter().any(bundle::is_deployment) {
         return Ok(());
     }
     let nodes: Api<Node> = Api::all(hub.client.clone());
-    match hub
-        .request(nodes.list_metadata(&ListParams::default().limit(1)))
-        .await
-    {
-        Ok(list) if list.items.is_empty() => Ok(output::progress(
+    let one = ListParams::default().limit(1);
+    let nodes = allowed(hub.request(nodes.list_metadata(&one)).await)?;
+    if nodes.is_some_and(|list| list.items.is_empty()) {
+        output::progress(
             "note: the hub has no nodes to run the pods; if the webhook and the controller run elsewhere, give --external",
-        )?),
-        Ok(_) | Err(RequestError::NotAllowed { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
+        )?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

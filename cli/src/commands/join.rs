@@ -5,6 +5,7 @@ mod agent;
 mod checks;
 mod dry_run;
 mod enrolment;
+mod joining;
 mod paths;
 mod waiting;
 
@@ -14,12 +15,13 @@ use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::domain::{ClusterName, Reach};
 use kube::api::DynamicObject;
 
-use self::agent::{Agent, gives_credentials};
-use self::checks::{Facts, certificates, check_proxy, check_verified, checked_endpoint};
+use self::agent::Agent;
+use self::checks::{certificates, check_proxy, checked_endpoint};
+use self::joining::Joining;
 use self::paths::Paths;
 use self::waiting::synced;
 use crate::args::JoinArgs;
-use crate::cluster::access::{HubArgs, Side};
+use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions;
 use crate::cluster::identity::AnotherCluster;
@@ -27,13 +29,15 @@ use crate::cluster::objects::{self, Run};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::UPGRADE;
 use crate::cluster::wait::TimedOut;
-use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub::{self, Known};
-use crate::commands::membership::location::{Located, Location};
+use crate::commands::membership::location::Located;
 use crate::commands::membership::member::{self, Credentials, Granted, NewToken, OptionalRights};
 use crate::observe::networking::Networking;
-use crate::term::exit::{CommandError, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
 use crate::term::output::{self, OutputError};
+
+/// Name of the secrets of a join for [`ApiServer::check_verified`].
+const TOKENS: &str = "the tokens of join";
 
 /// Failed join of a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -49,19 +53,12 @@ pub(crate) enum JoinError {
     #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
     Endpoint(String),
     #[error(
-        "the kubeconfig of the {side} {what}, so anybody could answer for it and take the tokens of \
-         join; add certificate-authority-data and an https:// server to it"
-    )]
-    Insecure { side: Side, what: &'static str },
-    #[error(
         "proxy-url of the member's kubeconfig holds a user, and everybody who may list Clusters would \
          see it; use a proxy without a password"
     )]
     ProxyUser,
     #[error("--proxy-ca {}: {why}", file.display())]
     ProxyCa { file: PathBuf, why: String },
-    #[error(transparent)]
-    Membership(MembershipError),
     #[error(
         "this cluster is already a member, named {0}; to rename it, run first: kubectl mcs unjoin {0}"
     )]
@@ -120,26 +117,18 @@ impl CommandError for JoinError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Endpoint(_)
-            | Self::Insecure { .. }
             | Self::ProxyUser
             | Self::ProxyCa { .. }
             | Self::OutputAlone
             | Self::NoMember
             | Self::LifetimeOfAgent => USAGE,
-            Self::Membership(error) => error.exit_code(),
             _ => PROBLEM,
         }
     }
 }
 
-impl<E: Into<MembershipError>> From<E> for JoinError {
-    fn from(error: E) -> Self {
-        Self::Membership(error.into())
-    }
-}
-
 /// Joins a cluster, or updates a joined one.
-pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError> {
+pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), Failure> {
     let name = hub::cluster_name(&args.name)?;
     let endpoint = args
         .api_endpoint
@@ -150,12 +139,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         return enrolment::run(hub, &name, endpoint, args).await;
     };
     if args.output.format.is_some() && args.dry_run.is_none() {
-        return Err(JoinError::OutputAlone);
+        return Err(JoinError::OutputAlone.into());
     }
     let hub = ApiServer::hub(hub).await?;
-    let member = ApiServer::member(kubeconfig, args.member.member_context.as_deref()).await?;
-    check_verified(&hub)?;
-    check_verified(&member)?;
+    let member = ApiServer::member(Some(kubeconfig), args.member.member_context.as_deref()).await?;
+    hub.check_verified(TOKENS)?;
+    member.check_verified(TOKENS)?;
     if !args.pull {
         check_proxy(member.proxy_url.as_deref())?;
     }
@@ -172,58 +161,48 @@ async fn join(
     name: &ClusterName,
     endpoint: Option<String>,
     args: &JoinArgs,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     let given_proxy_ca = args.proxy_ca.as_deref().map(certificates).transpose()?;
     hub::check_cluster_api(hub).await?;
     hub::check_namespace(hub).await?;
-    let facts = Facts::read(hub, member, name, args).await?;
-    let Facts {
-        identity,
-        known,
-        hub_uid,
-    } = facts;
-    let record = recorded(&known, name);
-    let of_agent = gives_credentials(record, args);
+    let joining = Joining::read(hub, member, name, endpoint, args).await?;
+    let of_agent = joining.gives_credentials();
     if of_agent && args.token_lifetime.is_some() {
-        return Err(JoinError::LifetimeOfAgent);
+        return Err(JoinError::LifetimeOfAgent.into());
     }
-    let agent = Agent::prepare(hub, member, &hub_uid, (name, record), args).await?;
-    let paths = Paths::prepare(hub, member, &hub_uid, record, args).await?;
-    print_version(member, &identity.version)?;
-    let located = location(member, &known, name, args).await?;
+    let agent = Agent::prepare(&joining).await?;
+    let paths = Paths::prepare(&joining).await?;
+    print_version(member, &joining.identity.version)?;
+    let located = joining.location().await?;
     print_located(&located)?;
     let stored = match of_agent {
         true => {
             let rights = optional_rights(args);
-            member::grant_rights(member, &hub_uid, rights, args.force_conflicts).await?;
+            member::grant_rights(member, &joining.hub_uid, rights, args.force_conflicts).await?;
             None
         }
-        false => Some(grant(hub, member, (name, &hub_uid), given_proxy_ca, args).await?),
+        false => Some(grant(&joining, given_proxy_ca).await?),
     };
     if !args.skip_crds {
         definitions::install(member).await?;
     }
     if let Some(agent) = &agent {
-        agent.apply(member, args.force_conflicts).await?;
+        agent.apply(&joining).await?;
     }
-    paths.apply(member, args.force_conflicts).await?;
-    let endpoint = reached_at(member, endpoint, agent.as_ref());
-    let networking = networking(&known, name, args);
-    print_networking(name, &networking)?;
-    let fields = hub::MemberFields {
-        id: Some(&identity.uid),
-        endpoint: Some(&endpoint),
-        proxy: member.proxy_url.as_deref().filter(|_| agent.is_none()),
-        location: &located.location,
-        networking: &networking,
-        is_tunnelled: agent.is_some(),
-        has_agent_credentials: of_agent,
-        reports_paths: paths.are_read,
-    };
+    paths.apply(&joining).await?;
+    print_networking(name, &networking(&joining.known, name, args))?;
+    let cluster = joining.cluster(&located.location)?;
+    // The Secret comes before the Cluster that names it.
     let (granted, secret) = stored.unzip();
-    write(hub, secret, hub::cluster(name, &fields)?).await?;
-    synced(hub, name, &endpoint, args).await?;
-    end_old_tokens(hub, member, (name, &hub_uid), granted).await
+    for object in secret.iter().chain([&cluster]) {
+        objects::apply(hub, object, Run::Real).await?;
+    }
+    synced(hub, name, &joining.endpoint, args).await?;
+    // The controller uses the new token, or reads it again once the API server rejects the old one.
+    match granted {
+        Some(granted) => granted.end_old_token(member).await,
+        None => agent::end_stored_tokens(&joining).await,
+    }
 }
 
 fn print_version(member: &ApiServer, version: &str) -> Result<(), OutputError> {
@@ -251,41 +230,20 @@ fn print_networking(name: &ClusterName, networking: &Networking) -> Result<(), O
     }
 }
 
-/// Writes the objects of the hub: the Secret, if it has one, before the Cluster that names it.
-async fn write(
-    hub: &ApiServer,
-    secret: Option<DynamicObject>,
-    cluster: DynamicObject,
-) -> Result<(), JoinError> {
-    for object in secret.iter().chain([&cluster]) {
-        objects::apply(hub, object, Run::Real).await?;
-    }
-    Ok(())
-}
-
-/// Ends the tokens that the controller does not use any more: it uses the new one, or reads it
-/// again once the API server rejects the old one.
-async fn end_old_tokens(
-    hub: &ApiServer,
-    member: &ApiServer,
-    (name, hub_uid): (&ClusterName, &str),
-    granted: Option<Granted>,
-) -> Result<(), JoinError> {
-    match granted {
-        Some(granted) => Ok(granted.end_old_token(member).await?),
-        None => agent::end_stored_tokens(hub, member, (name, hub_uid)).await,
-    }
-}
-
 /// Creates the account in the member and a token. Returns it with the Secret of the hub that stores
 /// it.
 async fn grant(
-    hub: &ApiServer,
-    member: &ApiServer,
-    (name, hub_uid): (&ClusterName, &str),
+    joining: &Joining<'_>,
     given_proxy_ca: Option<String>,
-    args: &JoinArgs,
-) -> Result<(Granted, DynamicObject), JoinError> {
+) -> Result<(Granted, DynamicObject), Failure> {
+    let Joining {
+        hub,
+        member,
+        name,
+        args,
+        hub_uid,
+        ..
+    } = joining;
     let rights = optional_rights(args);
     let stored = hub::stored(hub, name).await?;
     let token = NewToken {
@@ -300,32 +258,9 @@ async fn grant(
     Ok((granted, secret))
 }
 
-/// Returns the URL at which the hub reaches the member's API server.
-fn reached_at(member: &ApiServer, given: Option<String>, agent: Option<&Agent>) -> String {
-    let through_tunnel = agent.map(|agent| agent.endpoint.clone());
-    let given = given.or(through_tunnel);
-    given.unwrap_or_else(|| member.url())
-}
-
 /// Returns the record of a member.
 fn recorded<'a>(known: &'a [Known], name: &ClusterName) -> Option<&'a Known> {
     known.iter().find(|one| one.name == name.as_str())
-}
-
-/// Finds the region and zones of the member. Prints a note for each value that it cannot find.
-async fn location(
-    member: &ApiServer,
-    known: &[Known],
-    name: &ClusterName,
-    args: &JoinArgs,
-) -> Result<Located, JoinError> {
-    let given = Location::new(args.region.clone(), args.zones.clone());
-    let recorded = recorded(known, name).map(|cluster| cluster.location.clone());
-    let located = Located::find(member, given, recorded.unwrap_or_default()).await?;
-    for note in &located.notes {
-        output::progress(format_args!("note: {note}"))?;
-    }
-    Ok(located)
 }
 
 /// Returns the rights in the member that the flags grant or withdraw.

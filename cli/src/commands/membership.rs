@@ -7,48 +7,17 @@ pub(crate) mod member;
 
 use std::fmt::Display;
 
-use causeway::api::{Cluster, condition};
+use causeway::api::{Cluster, condition, labels};
+use kube::Resource;
 
-use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::definitions::DefinitionError;
-use crate::cluster::objects::ObjectError;
-use crate::cluster::tunnel::TunnelError;
-use crate::commands::membership::hub::HubError;
-use crate::commands::membership::member::MemberError;
-use crate::term::exit::{CommandError, PROBLEM};
+use crate::cluster::api_server::ApiServer;
 use crate::term::output::{self, OutputError};
 
-/// Error of a step that changes the hub or the member.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum MembershipError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    #[error(transparent)]
-    Member(#[from] MemberError),
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Tunnel(#[from] TunnelError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-}
-
-impl CommandError for MembershipError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Hub(error) => error.exit_code(),
-            Self::Member(error) => error.exit_code(),
-            Self::Definition(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
-            Self::Tunnel(error) => error.exit_code(),
-            Self::Output(_) => PROBLEM,
-        }
-    }
+/// Whether an object has causeway's finalizer, which blocks deletion until the controller has
+/// cleaned up.
+pub(crate) fn is_kept(object: &impl Resource) -> bool {
+    let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
+    finalizers.iter().any(|one| one == labels::FINALIZER)
 }
 
 /// Prints the commands that delete the objects that the controller could not clean up.

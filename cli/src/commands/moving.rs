@@ -17,13 +17,13 @@ use self::outcome::{Left, Outcome, Plan, Report, State, Written};
 use self::step::{Done, Members, StepError};
 use crate::args::MoveArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::ApiServer;
 use crate::cluster::karmada;
 use crate::cluster::lease::{self, Controller};
 use crate::observe::kubeconfigs;
-use crate::observe::once::{self, GatherError};
+use crate::observe::once;
 use crate::observe::service::Snapshot;
-use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
+use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
 
 /// Interval between two reads of hub and members during a move.
@@ -32,14 +32,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Failure to move services.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MoveError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Gather(#[from] GatherError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(transparent)]
-    Works(#[from] karmada::WorksForbidden),
     #[error(
         "you may not get namespace kube-system of the hub, whose UID identifies what causeway wrote; use a kubeconfig that may"
     )]
@@ -53,9 +45,7 @@ pub(crate) enum MoveError {
 impl CommandError for MoveError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Gather(error) => error.exit_code(),
-            Self::Works(_) | Self::HubForbidden => UNKNOWN,
+            Self::HubForbidden => UNKNOWN,
             _ => PROBLEM,
         }
     }
@@ -94,8 +84,8 @@ pub(crate) async fn run(
     hub: &HubArgs,
     args: &MoveArgs,
     direction: &Direction,
-    list: impl AsyncFnOnce(&ApiServer, Option<&str>) -> Result<Found, MoveError>,
-) -> Result<ExitState, MoveError> {
+    list: impl AsyncFnOnce(&ApiServer, Option<&str>) -> Result<Found, Failure>,
+) -> Result<ExitState, Failure> {
     let namespace = hub.namespace.as_deref();
     let hub = &kubeconfigs::hub(hub, &args.members).await?;
     let found = match &args.name {
@@ -126,7 +116,7 @@ struct Mover<'a> {
 
 impl Mover<'_> {
     /// Moves the services one by one. Returns whether all moves are complete.
-    async fn run(&self, keys: &[ServiceKey]) -> Result<bool, MoveError> {
+    async fn run(&self, keys: &[ServiceKey]) -> Result<bool, Failure> {
         let mut outcomes = Vec::new();
         let mut due = Vec::new();
         for key in keys {
@@ -135,7 +125,7 @@ impl Mover<'_> {
                 && snapshot.works.iter().flatten().next().is_none()
                 && !self.args.all
             {
-                return Err(MoveError::NotFound(key.clone()));
+                return Err(MoveError::NotFound(key.clone()).into());
             }
             match self.settled(key, &snapshot) {
                 Some(outcome) => outcomes.push(outcome),
@@ -162,17 +152,17 @@ impl Mover<'_> {
             self.print(&outcome)?;
             outcomes.push(outcome);
         }
-        self.finish(Report::new(self.args.dry_run, outcomes))
+        Ok(self.finish(Report::new(self.args.dry_run, outcomes))?)
     }
 
-    async fn look(&self, key: &ServiceKey) -> Result<Snapshot, MoveError> {
+    async fn look(&self, key: &ServiceKey) -> Result<Snapshot, Failure> {
         let allow_insecure = self.args.insecure.allow_insecure_members;
         let snapshot = once::read(self.hub, key, allow_insecure).await?;
         if snapshot.works.is_none() {
             return Err(karmada::WorksForbidden.into());
         }
         if snapshot.hub_uid.is_none() {
-            return Err(MoveError::HubForbidden);
+            return Err(MoveError::HubForbidden.into());
         }
         Ok(snapshot)
     }
@@ -192,7 +182,7 @@ impl Mover<'_> {
 
     /// Returns the reason to refuse all moves: causeway does not run, or Karmada's controllers are
     /// not in the required state.
-    async fn refused(&self, due: &[Snapshot]) -> Result<Option<String>, MoveError> {
+    async fn refused(&self, due: &[Snapshot]) -> Result<Option<String>, Failure> {
         let controller = Controller::read(self.hub, &self.args.controller.lease).await?;
         if let Some(problem) = controller.problem(Timestamp::now()) {
             return Ok(Some(format!(
@@ -230,7 +220,7 @@ impl Mover<'_> {
         Ok(refusal)
     }
 
-    fn planned(&self, snapshot: &Snapshot) -> Result<Outcome, MoveError> {
+    fn planned(&self, snapshot: &Snapshot) -> Result<Outcome, OutputError> {
         let plan = (self.direction.whole)(snapshot);
         let mut outcome = Outcome::new(
             &snapshot.key,
@@ -247,7 +237,7 @@ impl Mover<'_> {
 
     /// Repeats plan and writes until the move is complete, `halt` gives a reason, or the deadline
     /// passes. Without `--wait` it ends after a turn without progress.
-    async fn walk(&self, key: &ServiceKey) -> Result<Outcome, MoveError> {
+    async fn walk(&self, key: &ServiceKey) -> Result<Outcome, Failure> {
         let deadline = Instant::now() + self.args.waiting.timeout;
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -295,7 +285,7 @@ impl Mover<'_> {
         plan: &Plan,
         snapshot: &Snapshot,
         outcome: &mut Outcome,
-    ) -> Result<Vec<Left>, MoveError> {
+    ) -> Result<Vec<Left>, Failure> {
         let mut members = Members::new(
             &snapshot.clusters,
             self.args.insecure.allow_insecure_members,
@@ -330,7 +320,7 @@ impl Mover<'_> {
         )
     }
 
-    fn finish(&self, report: Report) -> Result<bool, MoveError> {
+    fn finish(&self, report: Report) -> Result<bool, OutputError> {
         output::report(&report, self.args.output.format, || {
             match (self.args.all, self.args.dry_run) {
                 (false, _) => String::new(),

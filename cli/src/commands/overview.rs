@@ -7,7 +7,7 @@ use causeway::domain::{Failover, ServiceKey};
 use causeway_engine::model::HubNamespace;
 use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Resource, ResourceExt as _};
+use kube::Resource;
 
 use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::karmada::binding;
@@ -15,7 +15,7 @@ use crate::observe::hub::Hub;
 use crate::observe::misplaced::{self, Misplaced};
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::{Breadth, Scope};
-use crate::observe::service::{self, Readings};
+use crate::observe::service::{self, Readings, key_of};
 use crate::views::explain::{self, Exposed};
 use crate::views::status::karmada::{Observations, Observed, is_karmadas, observed};
 use crate::views::status::report::{self, Report};
@@ -111,7 +111,7 @@ impl Overview {
                         .unwrap_or_default(),
                 },
             };
-            karmadas.insert((key.namespace.to_string(), key.name.to_string()), observed);
+            karmadas.insert(key, observed);
             snapshot.exposed = match one {
                 Ok(one) => {
                     let mut exposed = explain::exposed(&one);
@@ -199,8 +199,7 @@ pub(super) async fn karmadas(
 ) -> Observations {
     let managed = services.iter().filter(|service| is_karmadas(service));
     let known = managed.map(|service| async move {
-        let (namespace, name) = (service.namespace().unwrap_or_default(), service.name_any());
-        let key = ServiceKey::new(namespace.as_str(), name.as_str());
+        let key = key_of(service);
         let snapshot = once::read(hub, &key, allow_insecure).await.ok();
         let health = snapshot
             .as_ref()
@@ -209,7 +208,7 @@ pub(super) async fn karmadas(
             health,
             unapplied: None,
         };
-        ((namespace, name), known)
+        (key, known)
     });
     futures::stream::iter(known)
         .buffer_unordered(AT_ONCE)

@@ -6,7 +6,6 @@ use causeway::api::condition::{self, FALSE};
 use causeway::api::{MultiClusterService, labels};
 use causeway::domain::{ClusterName, Failover, FieldErrors, ServiceKey, Share};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
@@ -14,22 +13,16 @@ use tokio::time::{Instant, sleep_until};
 use crate::args::ShiftArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::objects::FIELD_MANAGER;
-use crate::commands::membership::hub::{self, HubError};
+use crate::cluster::objects::{self, Run};
+use crate::commands::membership::hub;
 use crate::observe::verification::{self, Verification};
 use crate::term::age;
-use crate::term::exit::{CommandError, PROBLEM};
-use crate::term::output::{self, OutputError};
+use crate::term::exit::{CommandError, Failure};
+use crate::term::output;
 
 /// Failed shift of traffic. The share of the last step stays.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShiftError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
     #[error("the hub has no MultiClusterService {0}; kubectl mcs status lists them")]
     NotFound(String),
     #[error("{0}; correct or remove the annotation")]
@@ -62,15 +55,7 @@ pub(crate) enum ShiftError {
     Changed { name: String, found: String },
 }
 
-impl CommandError for ShiftError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Hub(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for ShiftError {}
 
 /// Interval at which the service is read between two steps.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -80,7 +65,7 @@ const VERIFIED_WITHIN: SignedDuration = SignedDuration::from_hours(24);
 
 /// Writes one share after another, as long as the service is ready and no path to the cluster is
 /// known to fail.
-pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), ShiftError> {
+pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> {
     let cluster = hub::cluster_name(&args.to)?;
     let hub = ApiServer::hub(hub).await?;
     let services: Api<MultiClusterService> = Api::default_namespaced(hub.client.clone());
@@ -88,7 +73,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), ShiftErro
     let service = found.ok_or_else(|| ShiftError::NotFound(args.name.clone()))?;
     let (failover, errors) = Failover::of(&service.metadata);
     if !errors.is_empty() {
-        return Err(ShiftError::Wrong(errors));
+        return Err(ShiftError::Wrong(errors).into());
     }
     let steps = steps(failover.share.as_ref(), &cluster, args)?;
     let name = format!("multiclusterservice.networking.karmada.io/{}", args.name);
@@ -175,7 +160,7 @@ struct Paths {
 impl Paths {
     /// Checks the last result of `verify`. A shift continues without a usable result, and a note
     /// says so once.
-    async fn check(&mut self, hub: &ApiServer) -> Result<(), ShiftError> {
+    async fn check(&mut self, hub: &ApiServer) -> Result<(), Failure> {
         let last = Verification::read(hub, &self.key).await;
         let Some(note) = self.evaluate(last, Timestamp::now())? else {
             return Ok(());
@@ -233,16 +218,10 @@ async fn write(
     services: &Api<MultiClusterService>,
     name: &str,
     share: &Share,
-) -> Result<(), ShiftError> {
+) -> Result<(), RequestError> {
     let annotations = json!({ labels::SHARE: share.to_string() });
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    hub.request(services.patch_metadata(name, &parameters, &patch))
-        .await?;
-    Ok(())
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    objects::merge(hub, services, name, &patch, Run::Real).await
 }
 
 /// Waits for the next step while the service is ready and has the share of the last one.
@@ -251,7 +230,7 @@ async fn watch(
     services: &Api<MultiClusterService>,
     args: &ShiftArgs,
     (name, share): (&str, &str),
-) -> Result<(), ShiftError> {
+) -> Result<(), Failure> {
     let until = Instant::now() + args.every;
     while Instant::now() < until {
         sleep_until(until.min(Instant::now() + POLL_INTERVAL)).await;
@@ -261,7 +240,8 @@ async fn watch(
             return Err(ShiftError::Changed {
                 name: name.to_owned(),
                 found: text(&service).unwrap_or_default().to_owned(),
-            });
+            }
+            .into());
         }
         check(&service, name, share)?;
     }
@@ -272,6 +252,7 @@ async fn watch(
 mod tests {
     use super::*;
     use crate::observe::verification::{Destination, Reached};
+    use crate::term::exit::PROBLEM;
 
     fn share(text: &str) -> Share {
         let annotations = [(labels::SHARE.to_owned(), text.to_owned())];

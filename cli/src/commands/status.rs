@@ -10,12 +10,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 use super::overview::{Overview, Snapshot};
 use crate::args::{Awaited, StatusArgs};
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::RequestError;
 use crate::observe::follow::follow;
 use crate::observe::kubeconfigs;
-use crate::observe::once::GatherError;
 use crate::observe::scope::{Breadth, Scope};
-use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
+use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
 use crate::term::screen::Screen;
 use crate::views::status::report::Report;
@@ -24,17 +22,11 @@ use crate::views::status::{summary, text};
 /// Failure to read or to show the status.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatusError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(transparent)]
-    Gather(#[from] GatherError),
     #[error(
         "{name:?} not found {place}: neither a MultiClusterService on the hub nor a ServiceExport or ServiceImport in a \
          member{unread}; kubectl mcs status -A shows all namespaces"
     )]
-    NotFound {
+    Absent {
         name: String,
         place: String,
         unread: String,
@@ -48,19 +40,10 @@ pub(crate) enum StatusError {
 impl CommandError for StatusError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Gather(error) => error.exit_code(),
             Self::NotKnown { .. } => UNKNOWN,
-            Self::NotFound { unread, .. } if !unread.is_empty() => UNKNOWN,
+            Self::Absent { unread, .. } if !unread.is_empty() => UNKNOWN,
             _ => PROBLEM,
         }
-    }
-}
-
-impl StatusError {
-    /// Returns the error of a hub that does not serve MultiClusterService.
-    fn no_api() -> Self {
-        GatherError::NoApi("MultiClusterService").into()
     }
 }
 
@@ -74,7 +57,7 @@ struct Query<'a> {
 }
 
 /// Shows the status and returns its exit state.
-pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, StatusError> {
+pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, Failure> {
     let query = Query {
         overview: Overview {
             hub: kubeconfigs::hub(hub, &args.members).await?,
@@ -101,8 +84,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, S
         let (seconds, what) = (args.waiting.timeout.as_secs(), query.problems(&report));
         match query.awaited(&report) {
             ExitState::Good => {}
-            ExitState::Problem => return Err(StatusError::NotInTime { seconds, what }),
-            ExitState::Unknown => return Err(StatusError::NotKnown { seconds, what }),
+            ExitState::Problem => return Err(StatusError::NotInTime { seconds, what }.into()),
+            ExitState::Unknown => return Err(StatusError::NotKnown { seconds, what }.into()),
         }
     }
     Ok(report.exit_state())
@@ -122,10 +105,10 @@ impl Query<'_> {
     /// Checks that the named service exists.
     ///
     /// # Errors
-    /// `NotFound` if a name is given and the report holds no service.
+    /// `Absent` if a name is given and the report holds no service.
     fn found(&self, report: &Report) -> Result<(), StatusError> {
         match &self.args.name {
-            Some(name) if report.is_empty() => Err(StatusError::NotFound {
+            Some(name) if report.is_empty() => Err(StatusError::Absent {
                 name: name.clone(),
                 place: self.place(),
                 unread: summary::unread(report),
@@ -139,7 +122,7 @@ impl Query<'_> {
     /// Follows the hub and reads the members every 2 seconds. Also returns if the named service is
     /// known to be gone. If the user may not list Clusters, `wait` returns once everything visible
     /// is healthy.
-    async fn wait(&self, snapshot: &mut Snapshot, deadline: Instant) -> Result<(), StatusError> {
+    async fn wait(&self, snapshot: &mut Snapshot, deadline: Instant) -> Result<(), Failure> {
         let may_see_clusters = snapshot.clusters.is_some();
         let scope = Scope {
             breadth: Breadth::Hub,
@@ -214,7 +197,7 @@ impl Query<'_> {
             .join("; ")
     }
 
-    fn show(&self, report: &Report) -> Result<(), StatusError> {
+    fn show(&self, report: &Report) -> Result<(), OutputError> {
         let now = Timestamp::now();
         let screen = Screen::stdout(self.args.color.color);
         output::report_on(screen, report, self.args.output.format, || {
@@ -226,7 +209,7 @@ impl Query<'_> {
         self.note_empty(report)
     }
 
-    fn note_empty(&self, report: &Report) -> Result<(), StatusError> {
+    fn note_empty(&self, report: &Report) -> Result<(), OutputError> {
         if report.is_empty() && self.args.name.is_none() && self.args.output.format.is_none() {
             output::progress(format_args!(
                 "No MultiClusterServices and no exported services found {}.",

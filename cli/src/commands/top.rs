@@ -23,8 +23,9 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::observe::kubeconfigs;
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
-use crate::term::exit::{CommandError, ExitState, PROBLEM};
-use crate::term::output::{self, OutputError};
+use crate::observe::service::key_of;
+use crate::term::exit::{CommandError, ExitState, Failure};
+use crate::term::output;
 use crate::term::screen::Screen;
 use crate::views::top::report::Report;
 use crate::views::top::text;
@@ -32,28 +33,14 @@ use crate::views::top::text;
 /// Failed measurement.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TopError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(transparent)]
-    Gather(#[from] GatherError),
     #[error("nothing can be measured: {0}")]
     Nothing(String),
 }
 
-impl CommandError for TopError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Gather(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for TopError {}
 
 /// Measures and prints the result. Returns [`ExitState::Unknown`] if a part could not be measured.
-pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopError> {
+pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, Failure> {
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let clusters = once::clusters(&hub).await?;
     let clusters = clusters.ok_or(GatherError::NoApi("Cluster"))?;
@@ -85,7 +72,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, TopE
     };
     notes.extend(watches.notes());
     if watches.is_empty() && controller.is_none() {
-        return Err(TopError::Nothing(notes.join("; ")));
+        return Err(TopError::Nothing(notes.join("; ")).into());
     }
     let begun = std::time::Instant::now();
     let (activity, broken) = watches
@@ -136,14 +123,7 @@ async fn known(
         Ok(list) => (list.map(|list| list.items).unwrap_or_default(), None),
         Err(why) => (Vec::new(), Some(why)),
     };
-    let key = |namespace: Option<String>, name: String| {
-        ServiceKey::new(namespace.unwrap_or_default().as_str(), name.as_str())
-    };
-    let services = services
-        .iter()
-        .map(|one| key(one.namespace(), one.name_any()));
     let held = readings.values().flatten();
-    let exports = held.flat_map(|held| &held.exports);
-    let exports = exports.map(|one| key(one.namespace(), one.name_any()));
-    (services.chain(exports).collect(), why)
+    let exports = held.flat_map(|held| &held.exports).map(key_of);
+    (services.iter().map(key_of).chain(exports).collect(), why)
 }

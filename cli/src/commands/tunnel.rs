@@ -13,14 +13,13 @@ use futures::StreamExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 
-use self::change::ChangeError;
 use crate::args::{TunnelArgs, TunnelChange};
 use crate::cluster::access::HubArgs;
 use crate::cluster::admin_endpoint::{self, AdminEndpoint, is_of};
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::observe::once;
-use crate::term::exit::{CommandError, ExitState, PROBLEM, UNKNOWN};
-use crate::term::output::{self, OutputError};
+use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
+use crate::term::output;
 use crate::term::screen::Screen;
 use crate::views::tunnel::replica::{self, Shown};
 use crate::views::tunnel::report::Report;
@@ -32,12 +31,6 @@ const AT_ONCE: usize = 8;
 /// Failed reading of the tunnel.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TunnelCommandError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(transparent)]
-    Change(#[from] ChangeError),
     #[error(
         "you may not list pods in namespace {DEFAULT_NAMESPACE} of the hub ({0}), which shows the replicas of causeway-tunnel; give \
          --admin-url http://HOST:8081 with their --admin-bind"
@@ -53,16 +46,14 @@ pub(crate) enum TunnelCommandError {
 impl CommandError for TunnelCommandError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Change(error) => error.exit_code(),
             Self::Pods(_) => UNKNOWN,
-            Self::Output(_) | Self::NoTunnel => PROBLEM,
+            _ => PROBLEM,
         }
     }
 }
 
 /// Runs a command below `tunnel`, or prints the connected agents.
-pub(crate) async fn run(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, TunnelCommandError> {
+pub(crate) async fn run(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, Failure> {
     match &args.change {
         None => show(hub, args).await,
         Some(TunnelChange::Add(args)) => Ok(add::run(hub, args).await?),
@@ -74,7 +65,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, T
 }
 
 /// Prints the connected agents. Returns [`ExitState::Unknown`] if a part could not be read.
-async fn show(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, TunnelCommandError> {
+async fn show(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, Failure> {
     let hub = ApiServer::hub(hub).await?;
     let endpoints = endpoints(&hub, args).await?;
     let mut notes = Vec::new();
@@ -123,24 +114,21 @@ async fn read(hub: &ApiServer, endpoint: &AdminEndpoint) -> Result<Vec<Shown>, S
 }
 
 /// Returns the given admin addresses, or those of the pods on the hub.
-async fn endpoints(
-    hub: &ApiServer,
-    args: &TunnelArgs,
-) -> Result<Vec<AdminEndpoint>, TunnelCommandError> {
+async fn endpoints(hub: &ApiServer, args: &TunnelArgs) -> Result<Vec<AdminEndpoint>, Failure> {
     if !args.admin.urls.is_empty() {
         let urls = args.admin.urls.iter().cloned();
         return Ok(urls.map(AdminEndpoint::Url).collect());
     }
     let pods = match admin_endpoint::pods(hub, DEFAULT_NAMESPACE).await {
         Err(RequestError::NotAllowed { message, .. }) => {
-            return Err(TunnelCommandError::Pods(message));
+            return Err(TunnelCommandError::Pods(message).into());
         }
         pods => pods?,
     };
     let pods = pods.iter().filter(|pod| is_of(pod, "tunnel"));
     let endpoints: Vec<_> = pods.map(AdminEndpoint::of).collect();
     match endpoints.is_empty() {
-        true => Err(TunnelCommandError::NoTunnel),
+        true => Err(TunnelCommandError::NoTunnel.into()),
         false => Ok(endpoints),
     }
 }

@@ -24,17 +24,14 @@ use tokio::task::JoinSet;
 use self::feed::Feed;
 use self::guard::{Guard, ONCE, Token};
 use self::live::Live;
-pub(crate) use self::rights::RightsError;
 use self::verifier::Verifier;
 use crate::args::UiArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::RequestError;
 use crate::cluster::kubeconfig;
-use crate::cluster::random::NoRandom;
 use crate::observe::follow::follow;
 use crate::observe::kubeconfigs;
 use crate::observe::scope::{Breadth, Scope};
-use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::exit::{CommandError, Failure};
 use crate::term::interrupt::interrupted;
 use crate::term::output::{self, OutputError};
 use crate::views::ui::{ServerRow, VerifyRow};
@@ -45,12 +42,6 @@ const NOTES: usize = 64;
 /// Failure to serve the page.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UiError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Rights(#[from] RightsError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
     #[error(
         "cannot serve on {address}: {source}; choose another port with --port, or leave it out"
     )]
@@ -60,28 +51,18 @@ pub(crate) enum UiError {
     },
     #[error("the page can no longer be served: {0}")]
     Serve(std::io::Error),
-    #[error(transparent)]
-    Random(#[from] NoRandom),
     #[error("what is shown cannot be written: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(serde_json::Error),
     #[error("cannot wait for Ctrl-C: {0}")]
     Signal(std::io::Error),
     #[error("the watches have ended: {0}")]
-    Watches(#[from] tokio::task::JoinError),
+    Watches(tokio::task::JoinError),
 }
 
-impl CommandError for UiError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Rights(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for UiError {}
 
 /// Serves the page until Ctrl-C.
-pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
+pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), Failure> {
     let hub = kubeconfigs::hub(args, &ui.pods.members).await?;
     let namespace = args.namespace.clone();
     rights::check(&hub, namespace.as_deref()).await?;
@@ -127,19 +108,19 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
     let mut tasks = JoinSet::new();
     tasks.spawn(controller::follow(hub, ui.controller.lease.clone(), sender));
     let ended = tokio::select! {
-        ended = live.run(changes, notes, requests) => Ok(ended?),
+        ended = live.run(changes, notes, requests) => ended.map_err(UiError::Json),
         ended = axum::serve(listener, router) => ended.map_err(UiError::Serve),
-        Some(ended) = tasks.join_next() => Ok(ended?),
+        Some(ended) = tasks.join_next() => ended.map_err(UiError::Watches),
         ended = interrupted() => ended.map_err(UiError::Signal),
     };
     if let Some(verifier) = verifier {
         verifier.end().await;
     }
-    ended
+    Ok(ended?)
 }
 
 /// Prints the address of the page, and opens the browser at the one-time address.
-fn greet(ui: &UiArgs, url: &str, once: &str) -> Result<(), UiError> {
+fn greet(ui: &UiArgs, url: &str, once: &str) -> Result<(), OutputError> {
     output::result(url)?;
     output::progress("Serving until Ctrl-C. Whoever has this address sees what you may see.")?;
     if ui.verify {

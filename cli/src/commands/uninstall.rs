@@ -5,25 +5,22 @@ mod keep_services;
 mod leftovers;
 mod serving;
 
-use std::io;
-
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{ClusterName, enrolment};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams};
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::{Api, ResourceExt};
 use serde_json::json;
-use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
 use self::serving::{ManagedByKarmada, Serving};
 use crate::args::UninstallArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
-use crate::cluster::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
+use crate::cluster::definitions::{CLUSTERS, Kind, Origin, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::karmada;
 use crate::cluster::objects::{self, ObjectError};
@@ -32,32 +29,17 @@ use crate::commands::membership::hub;
 use crate::commands::membership::{cleaning, report_left};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
-use crate::term::confirm::{self, Answer};
-use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
+use crate::term::confirm;
+use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
-
-/// Interval at which `uninstall` reads the remaining objects from the hub.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Failed uninstallation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UninstallError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(transparent)]
-    Works(#[from] karmada::WorksForbidden),
     #[error(
         "you may not get Lease {0} on the hub, which shows whether causeway-controller runs; use a kubeconfig that may"
     )]
     LeaseForbidden(&'static str),
-    #[error("the answer cannot be read: {0}")]
-    Input(io::Error),
     #[error(
         "causeway still serves {serving}: without it nothing would clean up the members. Nothing was removed. Run first\n{commands}\n\
          or let this command do it: kubectl mcs uninstall --cascade"
@@ -81,12 +63,6 @@ pub(crate) enum UninstallError {
     )]
     OfHelm { release: Release, commands: String },
     #[error(
-        "cannot ask for confirmation: standard input is not a terminal. Nothing was removed; to go on, give --yes"
-    )]
-    NotConfirmed,
-    #[error("nothing was removed")]
-    Declined,
-    #[error(
         "the controller has not cleaned up within {seconds} s; left: {serving}. Check that it runs (kubectl mcs check) and run \
          this again; or remove the finalizers without a cleanup:\n{commands}"
     )]
@@ -109,11 +85,7 @@ pub(crate) enum UninstallError {
 impl CommandError for UninstallError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotConfirmed => USAGE,
-            Self::Works(_) | Self::LeaseForbidden(_) => UNKNOWN,
-            Self::Request(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
-            Self::Definition(error) => error.exit_code(),
+            Self::LeaseForbidden(_) => UNKNOWN,
             _ => PROBLEM,
         }
     }
@@ -135,7 +107,7 @@ struct Inventory {
 }
 
 /// Removes causeway from a hub.
-pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), UninstallError> {
+pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failure> {
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let mut inventory = Inventory::read(&hub).await?;
     if args.keep_services {
@@ -160,7 +132,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
         return Err(UninstallError::OfHelm {
             release,
             commands: commands.join("\n"),
-        });
+        }
+        .into());
     }
     inventory.print_plan(&hub, &definitions, args)?;
     if args.keep_services {
@@ -168,19 +141,21 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
     } else if let (Some(services), Some(commands)) =
         (inventory.karmadas.named(), inventory.karmadas.commands())
     {
-        return Err(UninstallError::ManagedByKarmada { services, commands });
+        return Err(UninstallError::ManagedByKarmada { services, commands }.into());
     }
     if !args.keep_services && !inventory.serving.is_empty() && !args.cascade {
         return Err(UninstallError::Serving {
             serving: inventory.serving.to_string(),
             commands: inventory.serving.commands(),
-        });
+        }
+        .into());
     }
     if args.dry_run.is_some() {
         return Ok(output::result("nothing was removed (dry run)")?);
     }
     if !args.yes {
-        confirm(&hub)?;
+        let question = format!("Remove causeway from the hub at {}?", hub.url());
+        confirm::ask(question, "removed")?;
     }
     if args.keep_services {
         keep_services::remove_finalizers(&hub, &inventory.objects, args.timeout).await?;
@@ -201,10 +176,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
 }
 
 impl Inventory {
-    async fn read(hub: &ApiServer) -> Result<Self, UninstallError> {
-        let services: Vec<MultiClusterService> = list(hub).await?;
+    async fn read(hub: &ApiServer) -> Result<Self, Failure> {
+        let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
         let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
-        let clusters: Vec<Cluster> = list(hub).await?;
+        let clusters = once::clusters(hub).await?.unwrap_or_default();
         let orphans = orphans(hub, &clusters).await?;
         let definitions = [
             (SERVICES, SERVICES.find(hub).await?.origin),
@@ -244,7 +219,7 @@ impl Inventory {
         hub: &ApiServer,
         definitions: &[Kind],
         args: &UninstallArgs,
-    ) -> Result<(), UninstallError> {
+    ) -> Result<(), Failure> {
         output::result(format_args!("to be removed from the hub at {}:", hub.url()))?;
         for object in &self.objects {
             output::result(format_args!("  {}", objects::title(object)))?;
@@ -287,11 +262,7 @@ impl Inventory {
         )?)
     }
 
-    async fn print_kept(
-        &self,
-        hub: &ApiServer,
-        args: &UninstallArgs,
-    ) -> Result<(), UninstallError> {
+    async fn print_kept(&self, hub: &ApiServer, args: &UninstallArgs) -> Result<(), Failure> {
         for (kind, origin) in self.definitions {
             let title = objects::title(&kind.definition()?);
             match origin {
@@ -347,7 +318,7 @@ impl Inventory {
     }
 
     /// Prints leftovers in members that were not joined with this program.
-    async fn report_members(&self, hub: &ApiServer) -> Result<(), UninstallError> {
+    async fn report_members(&self, hub: &ApiServer) -> Result<(), Failure> {
         let joined = self.serving.clusters();
         let others = self
             .clusters
@@ -358,7 +329,7 @@ impl Inventory {
 }
 
 /// Lists Karmada's Works. Returns an empty list if the hub does not serve Works.
-async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, UninstallError> {
+async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, Failure> {
     let works = karmada::works(hub, None).await?;
     Ok(works.ok_or(karmada::WorksForbidden)?)
 }
@@ -381,25 +352,6 @@ async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterNam
         .collect())
 }
 
-/// Lists all objects of a kind. Returns an empty list if the hub does not serve the kind.
-async fn list<K>(hub: &ApiServer) -> Result<Vec<K>, RequestError>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let api: Api<K> = Api::all(hub.client.clone());
-    let found = once::list(hub, api, &ListParams::default()).await?;
-    Ok(found.unwrap_or_default())
-}
-
-fn confirm(hub: &ApiServer) -> Result<(), UninstallError> {
-    let question = format!("Remove causeway from the hub at {}?", hub.url());
-    match confirm::ask(question).map_err(UninstallError::Input)? {
-        Answer::Yes => Ok(()),
-        Answer::No => Err(UninstallError::Declined),
-        Answer::Nobody => Err(UninstallError::NotConfirmed),
-    }
-}
-
 /// Deletes all objects that causeway serves and waits for the controller's cleanup. Deletes
 /// services first, while all members are joined, then Clusters, then credentials. A repeated run
 /// resumes an interrupted one.
@@ -407,7 +359,7 @@ async fn clean(
     hub: &ApiServer,
     inventory: &Inventory,
     args: &UninstallArgs,
-) -> Result<(), UninstallError> {
+) -> Result<(), Failure> {
     let deadline = Instant::now() + args.timeout;
     let serving = &inventory.serving;
     if !serving.is_empty() {
@@ -460,32 +412,22 @@ async fn cleaned(
     deadline: Instant,
     args: &UninstallArgs,
     part: impl Fn(Serving) -> Serving,
-) -> Result<(), UninstallError> {
-    let mut ticks = interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = String::new();
-    loop {
-        ticks.tick().await;
-        let (services, clusters) = (list(hub).await?, list(hub).await?);
+) -> Result<(), Failure> {
+    let left = wait::none_left(deadline, "the controller to clean up after ", async || {
+        let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
+        let clusters = once::clusters(hub).await?.unwrap_or_default();
         let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
         let left = part(Serving::of(&services, &clusters, &karmadas));
-        if left.is_empty() {
-            return Ok(());
+        Ok((!left.is_empty()).then_some(left))
+    });
+    match left.await? {
+        None => Ok(()),
+        Some(left) => Err(UninstallError::NotCleaned {
+            seconds: args.timeout.as_secs(),
+            serving: left.to_string(),
+            commands: left.surrender(),
         }
-        if Instant::now() >= deadline {
-            return Err(UninstallError::NotCleaned {
-                seconds: args.timeout.as_secs(),
-                serving: left.to_string(),
-                commands: left.surrender(),
-            });
-        }
-        let now = left.to_string();
-        if now != last {
-            output::progress(format_args!(
-                "waiting for the controller to clean up after {now}"
-            ))?;
-        }
-        last = now;
+        .into()),
     }
 }
 
@@ -494,7 +436,7 @@ async fn remove_definition(
     hub: &ApiServer,
     kind: Kind,
     args: &UninstallArgs,
-) -> Result<(), UninstallError> {
+) -> Result<(), Failure> {
     let definition = kind.definition()?;
     objects::remove(hub, &definition).await?;
     let name = definition.name_any();
@@ -504,9 +446,9 @@ async fn remove_definition(
         found.is_none().then_some(())
     });
     let seconds = args.timeout.as_secs();
-    gone.await.map_err(|late| UninstallError::NotGone {
+    Ok(gone.await.map_err(|late| UninstallError::NotGone {
         name,
         seconds,
         late,
-    })
+    })?)
 }

@@ -2,11 +2,11 @@
 //! credentials. The credentials on the hub are deleted last, because they identify an interrupted
 //! run.
 
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ClusterName};
 use causeway::target::is_tunnelled;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
 use tokio::time::Instant;
 
@@ -16,22 +16,18 @@ use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::definitions;
 use crate::cluster::identity::{self, AnotherCluster};
 use crate::cluster::lease::{self, Controller};
-use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::objects::{self, ObjectError, Run};
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
-use crate::commands::membership::{MembershipError, cleaning, report_left};
+use crate::commands::membership::{cleaning, is_kept, report_left};
 use crate::observe::once;
-use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::exit::{CommandError, Failure};
 use crate::term::output;
 
 /// Failed removal of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnjoinError {
-    #[error(transparent)]
-    Membership(MembershipError),
-    #[error("{0} is not joined; kubectl mcs status lists the members")]
-    NotJoined(ClusterName),
     #[error(
         "{0} is not joined; kubectl mcs status lists the members. Nothing was deleted. To delete \
          causeway's account from the cluster of --member-kubeconfig nevertheless, add --force"
@@ -74,23 +70,10 @@ pub(crate) enum UnjoinError {
     },
 }
 
-impl CommandError for UnjoinError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Membership(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
-
-impl<E: Into<MembershipError>> From<E> for UnjoinError {
-    fn from(error: E) -> Self {
-        Self::Membership(error.into())
-    }
-}
+impl CommandError for UnjoinError {}
 
 /// Removes a cluster from the hub. Checks all conditions before the first deletion.
-pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinError> {
+pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     match hub::check_cluster_api(&hub).await {
@@ -98,8 +81,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
         Err(HubError::NoClusterApi) if args.force => {}
         checked => checked?,
     }
-    let member = match &args.member_kubeconfig {
-        Some(path) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
+    let context = args.member.member_context.as_deref();
+    let member = match args.member.member_kubeconfig.as_deref() {
+        path @ Some(_) => Some(ApiServer::member(path, context).await?),
         None => None,
     };
     let clusters = once::clusters(&hub).await?.unwrap_or_default();
@@ -112,14 +96,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     if stored.is_none() && secret.is_none() && enrolments.is_empty() {
         match member {
             Some(_) if args.force => {}
-            Some(_) => return Err(UnjoinError::UnknownName(name)),
-            None => return Err(UnjoinError::NotJoined(name)),
+            Some(_) => return Err(UnjoinError::UnknownName(name).into()),
+            None => return Err(HubError::NotJoined(name).into()),
         }
     }
     if let Some(stored) = stored.filter(|_| !args.force) {
         if let Some(namespace) = stored.profile_namespace() {
             let namespace = namespace.to_owned();
-            return Err(UnjoinError::OfProfile { name, namespace });
+            return Err(UnjoinError::OfProfile { name, namespace }.into());
         }
         check_controller(&hub, stored, &name, args).await?;
     }
@@ -127,8 +111,13 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     let cluster = hub::bare_cluster(&name)?;
     if args.dry_run.is_some() {
         let objects = stored.map(|_| &cluster).into_iter();
-        let objects = objects.chain(&enrolments).chain(&secret);
-        return preview(objects, member.as_ref(), &hub_uid).await;
+        for object in objects.chain(&enrolments).chain(&secret) {
+            objects::remove_with(&hub, object, Run::Dry).await?;
+        }
+        return match &member {
+            Some(member) => member::revoke(member, &hub_uid, Run::Dry).await,
+            None => Ok(()),
+        };
     }
     if stored.is_some() && objects::delete(&hub, &cluster).await? {
         let unready = gone(&hub, &name, args).await?;
@@ -139,7 +128,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     }
     match &member {
         Some(member) => {
-            member::revoke(member, &hub_uid).await?;
+            member::revoke(member, &hub_uid, Run::Real).await?;
             definitions::report_left(member).await?;
         }
         None => output::result(format_args!(
@@ -167,22 +156,6 @@ async fn enrolments(
         found.extend(objects::get(hub, &secret).await?.map(|_| secret));
     }
     Ok(found)
-}
-
-/// Prints the objects that `unjoin` would delete. Changes nothing.
-async fn preview(
-    objects: impl Iterator<Item = &DynamicObject>,
-    member: Option<&ApiServer>,
-    hub_uid: &str,
-) -> Result<(), UnjoinError> {
-    for object in objects {
-        let title = objects::title(object);
-        output::result(format_args!("hub: {title} deleted (dry run)"))?;
-    }
-    match member {
-        Some(member) => Ok(member::preview_revocation(member, hub_uid).await?),
-        None => Ok(()),
-    }
 }
 
 /// Checks that the member belongs to this Cluster and to no other, because all names of a member
@@ -213,12 +186,8 @@ async fn check_controller(
     cluster: &Cluster,
     name: &ClusterName,
     args: &UnjoinArgs,
-) -> Result<(), UnjoinError> {
-    if !cluster
-        .finalizers()
-        .iter()
-        .any(|one| one == labels::FINALIZER)
-    {
+) -> Result<(), Failure> {
+    if !is_kept(cluster) {
         return Ok(());
     }
     let controller = Controller::read(hub, &args.controller.lease).await?;
@@ -231,18 +200,15 @@ async fn check_controller(
         Some(why) => Err(UnjoinError::NoController {
             name: name.clone(),
             why,
-        }),
+        }
+        .into()),
         None => Ok(()),
     }
 }
 
 /// Waits until the controller has removed its finalizer and the Cluster is deleted. Returns the
 /// last reason that the member was not ready for cleanup, or an empty string.
-async fn gone(
-    hub: &ApiServer,
-    name: &ClusterName,
-    args: &UnjoinArgs,
-) -> Result<String, UnjoinError> {
+async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<String, Failure> {
     let mut last = None;
     let mut finalizers = String::new();
     let mut shown = Ok(());
@@ -274,15 +240,13 @@ async fn gone(
 }
 
 /// Prints the services that still name the cluster.
-async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinError> {
-    let all: Api<MultiClusterService> = Api::all(hub.client.clone());
-    let listed = once::list(hub, all, &ListParams::default()).await;
-    let Some(services) = allowed(listed)? else {
+async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), Failure> {
+    let Some(services) = allowed(once::all(hub).await)? else {
         return Ok(output::result(format_args!(
             "note: you may not list MultiClusterServices, so some may still name {name}"
         ))?);
     };
-    let services = services.unwrap_or_default();
+    let services: Vec<MultiClusterService> = services.unwrap_or_default();
     for service in services.iter().filter(|service| names(service, name)) {
         let (namespace, service) = (service.namespace().unwrap_or_default(), service.name_any());
         output::result(format_args!(

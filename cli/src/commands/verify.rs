@@ -17,12 +17,11 @@ use self::report::{Report, ServiceReport};
 use self::targets::{Dialler, Targets};
 use crate::args::{PodArgs, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::ApiServer;
 use crate::cluster::images;
-use crate::cluster::objects::ObjectError;
 use crate::cluster::random;
 use crate::observe::kubeconfigs;
-use crate::term::exit::{CommandError, ExitState, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, USAGE};
 use crate::term::interrupt::interrupted;
 use crate::term::output::{self, OutputError};
 use crate::term::screen::Screen;
@@ -37,12 +36,6 @@ const INTERRUPTED: u8 = 130;
 /// Failed verification of services.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VerifyError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
     #[error(
         "{what} not found: no MultiClusterService on the hub and no ServiceImport in a member that could be read"
     )]
@@ -66,8 +59,6 @@ pub(crate) enum VerifyError {
 impl CommandError for VerifyError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
             Self::TooMany { .. } | Self::OneMember => USAGE,
             Self::Interrupted => INTERRUPTED,
             _ => PROBLEM,
@@ -88,9 +79,9 @@ struct Prepared {
 }
 
 /// Verifies services and returns the exit state of their paths.
-pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState, VerifyError> {
+pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState, Failure> {
     if verify.print_job && verify.what.from.len() != 1 {
-        return Err(VerifyError::OneMember);
+        return Err(VerifyError::OneMember.into());
     }
     let prepared = Prepared::read(args, &verify.what, &verify.pods).await?;
     if verify.print_job || verify.dry_run {
@@ -121,17 +112,17 @@ pub(crate) async fn examine(
     (what, pods): (&WhatArgs, &PodArgs),
     notes: Notes<'_>,
     stop: impl Future<Output = ()> + Send,
-) -> Result<Report, VerifyError> {
+) -> Result<Report, Failure> {
     let mut stop = std::pin::pin!(stop);
     let prepared = tokio::select! {
         prepared = Prepared::read(args, what, pods) => prepared?,
-        () = &mut stop => return Err(VerifyError::Interrupted),
+        () = &mut stop => return Err(VerifyError::Interrupted.into()),
     };
     prepared.verify(notes, stop).await
 }
 
 impl Prepared {
-    async fn read(args: &HubArgs, what: &WhatArgs, pods: &PodArgs) -> Result<Self, VerifyError> {
+    async fn read(args: &HubArgs, what: &WhatArgs, pods: &PodArgs) -> Result<Self, Failure> {
         let hub = kubeconfigs::hub(args, &pods.members).await?;
         let targets = Targets::read(&hub, what).await?;
         let run = Run {
@@ -158,7 +149,7 @@ impl Prepared {
         self,
         notes: Notes<'_>,
         stop: impl Future<Output = ()>,
-    ) -> Result<Report, VerifyError> {
+    ) -> Result<Report, Failure> {
         let Self {
             hub,
             targets,
@@ -199,7 +190,7 @@ fn random_id() -> Result<String, VerifyError> {
 }
 
 /// Returns the image of this program, from the registry of the hub's own controller.
-async fn image(hub: &ApiServer) -> Result<String, VerifyError> {
+async fn image(hub: &ApiServer) -> Result<String, Failure> {
     let registry = images::registry(hub).await?;
     let registry = registry.unwrap_or_else(|| "causeway".to_owned());
     Ok(format!(

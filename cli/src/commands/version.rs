@@ -5,32 +5,14 @@ use kube::Resource as _;
 
 use crate::args::VersionArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions::DEFINE;
-use crate::term::exit::{CommandError, PROBLEM};
-use crate::term::output::{self, OutputError};
-
-/// Failed read of the versions.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum VersionError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-}
-
-impl CommandError for VersionError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
+use crate::term::exit::Failure;
+use crate::term::output;
 
 /// Prints the version of this program and of the hub, and whether the hub serves
 /// MultiClusterService.
-pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), VersionError> {
+pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), Failure> {
     output::result(format_args!(
         "Client Version: v{}",
         env!("CARGO_PKG_VERSION")
@@ -45,14 +27,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), Version
         info.git_version,
         hub.url()
     ))?;
-    let version = MultiClusterService::api_version(&());
-    let served = hub
-        .serves(&version, &MultiClusterService::plural(&()))
-        .await?;
-    let served = if served {
-        version.into_owned()
-    } else {
-        format!("not served ({DEFINE})")
+    let served = match hub.serves_kind::<MultiClusterService>().await? {
+        true => MultiClusterService::api_version(&()).into_owned(),
+        false => format!("not served ({DEFINE})"),
     };
     Ok(output::result(format_args!(
         "MultiClusterService: {served}"

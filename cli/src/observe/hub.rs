@@ -340,9 +340,7 @@ async fn follow_mcs(reader: &Reader<'_, Hub>) -> RequestError {
 /// Follows Namespaces. A user who may not list them observes everything else.
 async fn follow_namespaces(reader: &Reader<'_, Hub>) -> RequestError {
     let api: Api<NamespaceMeta> = Api::all(reader.server.client.clone());
-    let namespace = reader.scope.namespace.as_deref();
-    let named = namespace.map(|namespace| format!("metadata.name={namespace}"));
-    let config = pace::selected(named);
+    let config = pace::selected(reader.scope.by_namespace());
     let broken = reader
         .follow(Kind::Namespace, api, config, namespaces)
         .await;

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
-use kube::{Api, Resource, ResourceExt as _};
+use kube::{Api, ResourceExt as _};
 
 use self::creation::Creation;
 use self::rights::{MissingRight, Needs};
@@ -54,6 +54,12 @@ pub(crate) struct Forbidden(pub String);
 pub(crate) struct Webhook {
     pub name: String,
     pub client: WebhookClientConfig,
+}
+
+/// Whether an API server can verify the webhook: its client has a caBundle.
+pub(crate) fn has_bundle(client: &WebhookClientConfig) -> bool {
+    let bundle = client.ca_bundle.as_ref();
+    bundle.is_some_and(|bundle| !bundle.0.is_empty())
 }
 
 /// Input of all checks.
@@ -108,8 +114,8 @@ pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installat
     let of_causeway = ListParams::default().labels(OF_CAUSEWAY);
     let all = ListParams::default();
     let (services, members, mutating, validating, endpoints, deployments, controller, clusters) = tokio::join!(
-        served::<MultiClusterService>(hub),
-        served::<Cluster>(hub),
+        hub.serves_kind::<MultiClusterService>(),
+        hub.serves_kind::<Cluster>(),
         hub.request(mutating.get_opt(REGISTRATION)),
         hub.request(validating.get_opt(REGISTRATION)),
         hub.request(slices.list(&of_webhook)),
@@ -277,10 +283,6 @@ pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>,
         Err(error @ RequestError::NotAllowed { .. }) => Ok(Err(Forbidden(error.to_string()))),
         Err(error) => Err(error),
     }
-}
-
-async fn served<K: Resource<DynamicType = ()>>(hub: &ApiServer) -> Result<bool, RequestError> {
-    hub.serves(&K::api_version(&()), &K::plural(&())).await
 }
 
 /// Returns the reason that a rollout is incomplete, or `None` if all pods have the current template

@@ -66,7 +66,7 @@ pub(crate) async fn connect(
     given: &MemberContext,
 ) -> Result<ApiServer, String> {
     let name = cluster.name_any();
-    let member = ApiServer::member_by(given).await;
+    let member = ApiServer::member(given.path.as_deref(), given.context.as_deref()).await;
     let member = member
         .map_err(|error| format!("{error}; name its context with --member {name}=CONTEXT"))?;
     let (member, uid) = match is_tunnelled(cluster) {

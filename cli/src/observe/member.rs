@@ -455,7 +455,7 @@ async fn follow_rest(reader: &Reader<'_, Member>, needs: &watch::Receiver<Needs>
     let server = reader.server;
     let all_namespaces: Api<Namespace> = Api::all(server.client.clone());
     let namespace = reader.scope.namespace.as_deref();
-    let named = namespace.map(|namespace| format!("metadata.name={namespace}"));
+    let named = reader.scope.by_namespace();
     let all = watcher::Config::default;
     tokio::select! {
         broken = reader.follow(Kind::Namespace, all_namespaces, pace::selected(named), namespaces) => broken.why,

@@ -15,7 +15,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::{ListParams, ObjectList};
-use kube::{Api, Resource as _, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::connect::{self, ConnectError};
@@ -158,8 +158,7 @@ async fn names(
 /// Returns the failure to read names in DNS, or `None` if the hub does not serve DNSEndpoints. A
 /// user without the right is refused, whether or not the hub serves the kind.
 pub(super) async fn unread_names(hub: &ApiServer, why: &RequestError) -> Option<Failure> {
-    let (version, plural) = (DNSEndpoint::api_version(&()), DNSEndpoint::plural(&()));
-    match hub.serves(&version, &plural).await {
+    match hub.serves_kind::<DNSEndpoint>().await {
         Ok(false) => None,
         _ => Some(failure(why)),
     }
@@ -310,10 +309,18 @@ pub(crate) async fn multi_cluster_services(
     found.ok_or(GatherError::NoApi("MultiClusterService"))
 }
 
+/// Lists all objects of a kind. Returns `None` if the API server does not serve the kind.
+pub(crate) async fn all<K>(server: &ApiServer) -> Result<Option<Vec<K>>, RequestError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let api = Api::all(server.client.clone());
+    list(server, api, &ListParams::default()).await
+}
+
 /// Lists the Clusters of the hub. Returns `None` if the hub does not serve the kind.
 pub(crate) async fn clusters(hub: &ApiServer) -> Result<Option<Vec<Cluster>>, RequestError> {
-    let api = Api::all(hub.client.clone());
-    list(hub, api, &ListParams::default()).await
+    all(hub).await
 }
 
 /// Reads the objects of a service in a member. The requests need no other rights than the

@@ -96,6 +96,12 @@ impl Scope {
         let name = self.name.as_ref();
         name.map(|name| format!("metadata.name={name}"))
     }
+
+    /// Returns the field selector of the Namespace, if the scope is one.
+    pub(crate) fn by_namespace(&self) -> Option<String> {
+        let namespace = self.namespace.as_ref();
+        namespace.map(|namespace| format!("metadata.name={namespace}"))
+    }
 }
 
 /// Whether the controller reports that a member serves neither ServiceExport nor ServiceImport.

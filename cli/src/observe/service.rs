@@ -231,6 +231,11 @@ pub(super) fn served(exports: Option<Version>, imports: Option<Version>) -> Serv
     }
 }
 
+/// Returns the key of the service with the name of a stored object.
+pub(crate) fn key_of(object: &impl kube::ResourceExt) -> ServiceKey {
+    ServiceKey::new(object.namespace().unwrap_or_default(), object.name_any())
+}
+
 /// Returns the current time of both clocks.
 pub(crate) fn now() -> TimePoint {
     TimePoint {

@@ -3,26 +3,43 @@
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 
-/// Answer of the user to a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Yes,
-    No,
-    /// No answer is possible because standard input is not a terminal.
-    Nobody,
+use crate::term::exit::{CommandError, PROBLEM, USAGE};
+
+/// Missing agreement of the user. Holds the word for what the command did not do, such as
+/// "removed".
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfirmError {
+    #[error("the answer cannot be read: {0}")]
+    Input(io::Error),
+    #[error(
+        "cannot ask for confirmation: standard input is not a terminal. Nothing was {0}; to go on, give --yes"
+    )]
+    NotConfirmed(&'static str),
+    #[error("nothing was {0}")]
+    Declined(&'static str),
 }
 
-/// Prompts for yes or no. Any other input counts as no.
-pub(crate) fn ask(question: impl Display) -> io::Result<Answer> {
+impl CommandError for ConfirmError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotConfirmed(_) => USAGE,
+            _ => PROBLEM,
+        }
+    }
+}
+
+/// Prompts for yes or no. Any input except yes is an error.
+pub(crate) fn ask(question: impl Display, done: &'static str) -> Result<(), ConfirmError> {
     let input = io::stdin();
     if !input.is_terminal() {
-        return Ok(Answer::Nobody);
+        return Err(ConfirmError::NotConfirmed(done));
     }
-    write!(io::stderr(), "{question} [y/N] ")?;
-    Ok(match agrees(&mut input.lock())? {
-        true => Answer::Yes,
-        false => Answer::No,
-    })
+    let asked = write!(io::stderr(), "{question} [y/N] ");
+    let agrees = asked.and_then(|()| agrees(&mut input.lock()));
+    match agrees.map_err(ConfirmError::Input)? {
+        true => Ok(()),
+        false => Err(ConfirmError::Declined(done)),
+    }
 }
 
 fn agrees(input: &mut impl BufRead) -> io::Result<bool> {

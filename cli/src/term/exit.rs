@@ -37,15 +37,18 @@ impl ExitState {
     }
 }
 
-/// Error that ends a command.
-pub(crate) trait CommandError: std::error::Error {
+/// Error that can end a command.
+pub(crate) trait CommandError: std::error::Error + Send + Sync {
     /// Returns the exit code of the program.
     fn exit_code(&self) -> u8 {
         PROBLEM
     }
 }
 
-impl<E: CommandError + 'static> From<E> for Box<dyn CommandError> {
+/// Any error that ends a command.
+pub(crate) type Failure = Box<dyn CommandError>;
+
+impl<E: CommandError + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         Box::new(error)
     }

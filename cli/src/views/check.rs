@@ -91,6 +91,23 @@ impl Check {
         }
     }
 
+    pub(crate) fn healthy(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(name, State::Healthy, message)
+    }
+
+    pub(crate) fn unhealthy(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(name, State::Unhealthy, message)
+    }
+
+    pub(crate) fn skipped(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(name, State::Skipped, message)
+    }
+
+    /// Returns a check of a part that could not be read.
+    pub(crate) fn unchecked(name: impl Into<String>, why: impl fmt::Display) -> Self {
+        Self::new(name, State::Unknown, format!("not checked: {why}"))
+    }
+
     pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self

@@ -185,7 +185,12 @@ pub(crate) fn explained_with(
 ) -> Explanation {
     let mut explanation = explained(snapshot);
     if let Some(problem) = controller.problem(now) {
-        explanation.add(Diagnosis::new(Reason::ControllerNotRunning, problem).fix(lease::REMEDY));
+        explanation.add(not_running(&problem));
     }
     explanation
+}
+
+/// Returns the diagnosis of a controller that does not run.
+pub(crate) fn not_running(problem: &str) -> Diagnosis {
+    Diagnosis::new(Reason::ControllerNotRunning, problem).fix(lease::REMEDY)
 }

@@ -4,11 +4,9 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::{ObjectError, Run, is_a, patch, stored, title};
+use super::{CONTAINERS, ObjectError, Run, is_a, patch, stored, title};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::term::output::{self, OutputError};
-
-const CONTAINERS: &str = "/spec/template/spec/containers";
 
 /// Checks in a dry run that applying the objects takes no field from another field manager, unless
 /// `force` is set. Prints container arguments that the objects would lose.
@@ -50,21 +48,21 @@ pub(crate) async fn check(
 }
 
 /// Returns the container arguments that a stored object has and an applied manifest lacks.
-fn lost_arguments(before: &DynamicObject, applied: &DynamicObject) -> Vec<String> {
-    let then = arguments(applied);
-    let mut lost = arguments(before);
-    lost.retain(|argument| !then.contains(argument));
-    lost
+fn lost_arguments<'a>(before: &'a DynamicObject, applied: &DynamicObject) -> Vec<&'a str> {
+    let then: Vec<_> = arguments(applied).collect();
+    arguments(before)
+        .filter(|argument| !then.contains(argument))
+        .collect()
 }
 
-fn arguments(object: &DynamicObject) -> Vec<String> {
+/// Returns the arguments of all containers of a Deployment.
+pub(crate) fn arguments(object: &DynamicObject) -> impl Iterator<Item = &str> {
     let containers = object.data.pointer(CONTAINERS).and_then(Value::as_array);
     let containers = containers.into_iter().flatten();
     let all = containers
         .filter_map(|one| one.get("args")?.as_array())
         .flatten();
-    all.filter_map(|one| one.as_str().map(ToOwned::to_owned))
-        .collect()
+    all.filter_map(Value::as_str)
 }
 
 /// Returns a unified diff of the YAML of two versions. The diff of a Secret is empty.

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, sleep};
 
-use crate::cluster::admin_endpoint::{self, is_of};
+use crate::cluster::admin_endpoint::{self, is_of, named_port};
 use crate::cluster::api_server::{ApiServer, RequestError};
 
 /// Port of the front in the manifests.
@@ -141,10 +141,7 @@ fn front_of(pod: &Pod) -> Option<(String, u16)> {
     if !is_ready || !is_of(pod, "tunnel") || pod.metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
-    let port = ports.find(|port| port.name.as_deref() == Some(PORT_NAME));
-    let port = port.map_or(PORT, |port| port.container_port);
+    let port = named_port(pod, PORT_NAME).unwrap_or(PORT);
     Some((pod.name_any(), u16::try_from(port).ok()?))
 }
 

@@ -23,7 +23,10 @@ const NODE_LOCAL: &str = "NodeLocal DNSCache";
 
 /// Evaluates all checks of a member's DNS. `given` is the form that the user states for the image.
 pub(super) fn diagnose(member: &MemberDns, fix: &str, given: Option<Multicluster>) -> Vec<Check> {
-    let mut checks = vec![healthy("member", &member.title), imports(&member.imports)];
+    let mut checks = vec![
+        Check::healthy("member", &member.title),
+        imports(&member.imports),
+    ];
     match server(member) {
         Ok(server) => checks.extend(of_server(server, fix, given)),
         Err(check) => checks.push(check),
@@ -32,61 +35,49 @@ pub(super) fn diagnose(member: &MemberDns, fix: &str, given: Option<Multicluster
     checks
 }
 
-fn healthy(name: &str, message: impl Into<String>) -> Check {
-    Check::new(name, State::Healthy, message)
-}
-
-fn unhealthy(name: &str, message: impl Into<String>, remedy: impl Into<String>) -> Check {
-    Check::new(name, State::Unhealthy, message).remedy(remedy)
-}
-
-fn unchecked(name: &str, why: impl std::fmt::Display) -> Check {
-    Check::new(name, State::Unknown, format!("not checked: {why}"))
-}
-
 /// Returns the CoreDNS of a member, or the check that reports a missing or unreadable one.
 pub(super) fn server(member: &MemberDns) -> Result<&Server, Check> {
     match &member.coredns {
         Ok(Some(server)) => Ok(server),
-        Err(why) => Err(unchecked(COREDNS, why)),
-        Ok(None) => Err(unhealthy(
-            COREDNS,
-            format!("no Deployment in {NAMESPACE} is CoreDNS"),
-            "the zone is served by CoreDNS 1.12.2 or later, or by what the cluster's DNS has for it: docs/clusterset.md",
-        )),
+        Err(why) => Err(Check::unchecked(COREDNS, why)),
+        Ok(None) => {
+            let message = format!("no Deployment in {NAMESPACE} is CoreDNS");
+            Err(Check::unhealthy(COREDNS, message).remedy(
+                "the zone is served by CoreDNS 1.12.2 or later, or by what the cluster's DNS has for it: docs/clusterset.md",
+            ))
+        }
     }
 }
 
 /// Returns the ConfigMaps of CoreDNS, or the check that reports them as unreadable.
 pub(super) fn maps(server: &Server) -> Result<&ConfigMaps, Check> {
     let maps = server.maps.as_ref();
-    maps.map_err(|why| unchecked(COREFILE, why))
+    maps.map_err(|why| Check::unchecked(COREFILE, why))
 }
 
 /// Returns the missing rights of CoreDNS, or the check that reports them as unreadable.
 pub(super) fn missing_rights(server: &Server) -> Result<&[MissingRight], Check> {
     let missing = server.missing_rights.as_deref();
-    missing.map_err(|why| unchecked(RIGHTS, why))
+    missing.map_err(|why| Check::unchecked(RIGHTS, why))
 }
 
 /// Checks the served versions: CoreDNS uses the client of v1alpha1 (coredns/coredns,
 /// `plugin/kubernetes/controller.go`).
 pub(super) fn imports(served: &Readable<Vec<Version>>) -> Check {
     match served {
-        Err(why) => unchecked(IMPORTS, why),
+        Err(why) => Check::unchecked(IMPORTS, why),
         Ok(versions) if versions.contains(&Version::V1alpha1) => {
-            healthy(IMPORTS, "served as v1alpha1, which CoreDNS reads")
+            Check::healthy(IMPORTS, "served as v1alpha1, which CoreDNS reads")
         }
-        Ok(versions) if versions.is_empty() => unhealthy(
-            IMPORTS,
-            "not served by the member",
-            "kubectl mcs join brings it; or kubectl apply -f manifests/crds/member/",
-        ),
-        Ok(_) => unhealthy(
+        Ok(versions) if versions.is_empty() => {
+            Check::unhealthy(IMPORTS, "not served by the member")
+                .remedy("kubectl mcs join brings it; or kubectl apply -f manifests/crds/member/")
+        }
+        Ok(_) => Check::unhealthy(
             IMPORTS,
             "not served as v1alpha1, and CoreDNS reads no other version",
-            "kubectl apply --server-side -f manifests/crds/member/ there, which serves both",
-        ),
+        )
+        .remedy("kubectl apply --server-side -f manifests/crds/member/ there, which serves both"),
     }
 }
 
@@ -95,7 +86,7 @@ fn of_server(server: &Server, fix: &str, given: Option<Multicluster>) -> Vec<Che
     let others = &server.site.others;
     if !others.is_empty() {
         let message = format!("{} in {NAMESPACE} is CoreDNS too", others.join(", "));
-        checks.push(unchecked("other CoreDNS", message));
+        checks.push(Check::unchecked("other CoreDNS", message));
     }
     checks.push(rights(server, fix));
     let maps = match maps(server) {
@@ -115,7 +106,7 @@ fn of_server(server: &Server, fix: &str, given: Option<Multicluster>) -> Vec<Che
         Err(unreadable) => {
             let remedy = format!("see that a server block of it serves {ZONE}: docs/clusterset.md");
             checks.push(image(server, given, None));
-            checks.push(unchecked(COREFILE, unreadable.why).remedy(remedy));
+            checks.push(Check::unchecked(COREFILE, unreadable.why).remedy(remedy));
         }
     }
     checks
@@ -126,12 +117,12 @@ fn deployment(server: &Server) -> Check {
     let message =
         format!("Deployment {NAMESPACE}/{name}: {available} of {wanted} replicas are available");
     if available >= wanted {
-        return healthy(COREDNS, message);
+        return Check::healthy(COREDNS, message);
     }
     let kubectl = format!("kubectl -n {NAMESPACE}");
     let describe = format!("{kubectl} describe deployment {name}");
     let remedy = format!("{describe}; {kubectl} logs deployment/{name}");
-    unhealthy(COREDNS, message, remedy)
+    Check::unhealthy(COREDNS, message).remedy(remedy)
 }
 
 /// Checks that the image supports the form of the Corefile, or the form of the planned one.
@@ -154,7 +145,7 @@ pub(super) fn image(
     };
     match (used, Image::of(name)) {
         (Some(form), _) if given == Some(form) => {
-            healthy(IMAGE, format!("{name}, which has it by --image-has"))
+            Check::healthy(IMAGE, format!("{name}, which has it by --image-has"))
         }
         (Some(Multicluster::Plugin), _) => unknown(
             "whether it has the plugin coredns/multicluster",
@@ -163,16 +154,17 @@ pub(super) fn image(
         ),
         (_, Image::Has(version)) => {
             let message = format!("CoreDNS {version} ({name}) can serve the zone");
-            healthy(IMAGE, message)
+            Check::healthy(IMAGE, message)
         }
-        (_, Image::Lacks(version)) => unhealthy(
-            IMAGE,
-            format!(
+        (_, Image::Lacks(version)) => {
+            let message = format!(
                 "CoreDNS {version} ({name}) has no option multicluster, and does not start with a Corefile that has it"
-            ),
-            "bring CoreDNS 1.12.2 or later, which Kubernetes 1.35 has; or, if the image is built with the plugin \
-             coredns/multicluster, give --image-has=plugin",
-        ),
+            );
+            Check::unhealthy(IMAGE, message).remedy(
+                "bring CoreDNS 1.12.2 or later, which Kubernetes 1.35 has; or, if the image is built with the plugin \
+                 coredns/multicluster, give --image-has=plugin",
+            )
+        }
         (_, Image::Unknown) => unknown(
             "the version of CoreDNS",
             "-version",
@@ -184,7 +176,7 @@ pub(super) fn image(
 fn rights(server: &Server, fix: &str) -> Check {
     match missing_rights(server) {
         Err(check) => check,
-        Ok([]) => healthy(
+        Ok([]) => Check::healthy(
             RIGHTS,
             "lists and watches ServiceImports and EndpointSlices",
         ),
@@ -192,7 +184,7 @@ fn rights(server: &Server, fix: &str) -> Check {
             let missing: Vec<_> = missing.iter().map(|one| &*one.resource).collect();
             let (account, missing) = (&server.site.account, missing.join(", "));
             let message = format!("account {NAMESPACE}/{account} may not list and watch {missing}");
-            unhealthy(RIGHTS, message, fix)
+            Check::unhealthy(RIGHTS, message).remedy(fix)
         }
     }
 }
@@ -204,52 +196,53 @@ pub(super) fn zone(answer: &ZoneState, fix: &str) -> Check {
                 Multicluster::Option => "kubernetes with option multicluster",
                 Multicluster::Plugin => "plugin multicluster",
             };
-            healthy(
+            Check::healthy(
                 COREFILE,
                 format!("server block {keys} serves {ZONE} ({how})"),
             )
         }
-        ZoneState::Nothing => unhealthy(COREFILE, format!("no server block serves {ZONE}"), fix),
-        ZoneState::WithoutOption(keys) => unhealthy(
-            COREFILE,
-            format!(
+        ZoneState::Nothing => {
+            Check::unhealthy(COREFILE, format!("no server block serves {ZONE}")).remedy(fix)
+        }
+        ZoneState::WithoutOption(keys) => {
+            let message = format!(
                 "kubernetes in server block {keys} has zone {ZONE} without option multicluster: it answers with the cluster's own Services"
-            ),
-            fix,
-        ),
-        ZoneState::Other(keys) => unhealthy(
-            COREFILE,
-            format!("server block {keys} answers for {ZONE} without multicluster"),
-            format!("if nobody needs it, delete that server block; then: {fix}"),
-        ),
+            );
+            Check::unhealthy(COREFILE, message).remedy(fix)
+        }
+        ZoneState::Other(keys) => {
+            let message = format!("server block {keys} answers for {ZONE} without multicluster");
+            let remedy = format!("if nobody needs it, delete that server block; then: {fix}");
+            Check::unhealthy(COREFILE, message).remedy(remedy)
+        }
     }
 }
 
 /// Checks that the pods have read the current Corefile, or reload a changed one.
 fn roll_out(server: &Server, maps: &ConfigMaps, corefile: &Corefile) -> Check {
     if corefile.reloads() {
-        return healthy(
+        return Check::healthy(
             ROLL_OUT,
             "plugin reload reads a change within two minutes or so",
         );
     }
     let pods = match &server.pods {
         Ok(pods) => pods.iter(),
-        Err(why) => return unchecked(ROLL_OUT, why),
+        Err(why) => return Check::unchecked(ROLL_OUT, why),
     };
     let (name, container) = (&server.site.name, &server.site.container);
     let started = pods.filter_map(|pod| started_at(pod, container)).min();
     let changed = maps.values().filter_map(changed_at).max();
     match (started, changed) {
-        (Some(started), Some(changed)) if started < changed => unhealthy(
-            ROLL_OUT,
-            format!(
+        (Some(started), Some(changed)) if started < changed => {
+            let message = format!(
                 "the Corefile has no plugin reload, and a pod runs since {started:.0}, before the last change at {changed:.0}"
-            ),
-            format!("kubectl -n {NAMESPACE} rollout restart deployment {name}"),
-        ),
-        (Some(_), Some(_)) => healthy(ROLL_OUT, "every pod started after the last change"),
-        _ => unchecked(
+            );
+            let remedy = format!("kubectl -n {NAMESPACE} rollout restart deployment {name}");
+            Check::unhealthy(ROLL_OUT, message).remedy(remedy)
+        }
+        (Some(_), Some(_)) => Check::healthy(ROLL_OUT, "every pod started after the last change"),
+        _ => Check::unchecked(
             ROLL_OUT,
             "the Corefile has no plugin reload, and when it changed or its pods started is not known",
         ),
@@ -276,28 +269,26 @@ fn started_at(pod: &Pod, container: &str) -> Option<Timestamp> {
 fn node_local(found: &Readable<Option<String>>) -> Option<Check> {
     let text = match found {
         Ok(text) => text.as_ref()?,
-        Err(why) => return Some(unchecked(NODE_LOCAL, why)),
+        Err(why) => return Some(Check::unchecked(NODE_LOCAL, why)),
     };
     let corefile = match Corefile::read(text, "/etc/Corefile", &Directories::new()) {
         Ok(corefile) => corefile,
         Err(why) => {
             let why = format!("ConfigMap {NAMESPACE}/node-local-dns: {why}");
-            return Some(unchecked(NODE_LOCAL, why));
+            return Some(Check::unchecked(NODE_LOCAL, why));
         }
     };
     if corefile.has_block_of_zone() {
-        return Some(healthy(
+        return Some(Check::healthy(
             NODE_LOCAL,
             format!("has a server block for {ZONE}"),
         ));
     }
-    Some(unhealthy(
-        NODE_LOCAL,
-        format!(
-            "has no server block for {ZONE}: pods that use it do not reach CoreDNS for its names"
-        ),
-        format!(
-            "kubectl -n {NAMESPACE} edit configmap node-local-dns: repeat the server block of cluster.local for {ZONE}"
-        ),
-    ))
+    let message = format!(
+        "has no server block for {ZONE}: pods that use it do not reach CoreDNS for its names"
+    );
+    let remedy = format!(
+        "kubectl -n {NAMESPACE} edit configmap node-local-dns: repeat the server block of cluster.local for {ZONE}"
+    );
+    Some(Check::unhealthy(NODE_LOCAL, message).remedy(remedy))
 }

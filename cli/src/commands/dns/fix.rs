@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::DynamicObject;
 use serde_json::json;
 use similar::TextDiff;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -16,8 +16,9 @@ use super::plan::{self, DnsPlan, Edit, ZoneChange};
 use super::site::{Location, NAMESPACE};
 use crate::args::DnsArgs;
 use crate::cluster::api_server::ApiServer;
-use crate::cluster::objects::{self, FIELD_MANAGER, ObjectError, Run};
-use crate::term::confirm::{self, Answer};
+use crate::cluster::objects::{self, ObjectError, Run};
+use crate::term::confirm;
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Name of the ClusterRole and of its binding.
@@ -35,20 +36,18 @@ pub(super) async fn fix(
     found: &MemberDns,
     command: &str,
     args: &DnsArgs,
-) -> Result<bool, DnsError> {
+) -> Result<bool, Failure> {
     let plan = plan::plan(found, command, args.image_has).map_err(DnsError::Refused)?;
     if plan == DnsPlan::default() {
         output::result("member: nothing to set up")?;
         return Ok(true);
     }
     output::result(shown(&plan).trim_end())?;
-    let run = match args.dry_run {
-        true => Run::Dry,
-        false => Run::Real,
-    };
+    let run = Run::of(args.dry_run);
     let has_writes = plan.grant.is_some() || matches!(plan.zone, ZoneChange::Edit(_));
     if has_writes && run == Run::Real && !args.yes {
-        agree(member)?;
+        let question = format!("Change the DNS of the member at {}?", member.url());
+        confirm::ask(question, "changed")?;
     }
     if let Some(account) = &plan.grant {
         for object in grants(account)? {
@@ -63,7 +62,7 @@ pub(super) async fn fix(
         ZoneChange::Edit(edit) => write(member, &edit, run).await?,
         ZoneChange::ByHand(by_hand) => {
             let name = args.name.clone();
-            return Err(DnsError::ByHand { name, by_hand });
+            return Err(DnsError::ByHand { name, by_hand }.into());
         }
     }
     Ok(run == Run::Real)
@@ -95,15 +94,6 @@ pub(super) fn shown(plan: &DnsPlan) -> String {
     grant.chain([zone]).collect()
 }
 
-fn agree(member: &ApiServer) -> Result<(), DnsError> {
-    let question = format!("Change the DNS of the member at {}?", member.url());
-    match confirm::ask(question).map_err(DnsError::Input)? {
-        Answer::Yes => Ok(()),
-        Answer::No => Err(DnsError::Declined),
-        Answer::Nobody => Err(DnsError::NotConfirmed),
-    }
-}
-
 /// Returns a separate ClusterRole and its binding: the distribution owns CoreDNS' own ClusterRole.
 fn grants(account: &str) -> Result<Vec<DynamicObject>, ObjectError> {
     objects::parse(&format!(
@@ -127,7 +117,7 @@ subjects: [{{kind: ServiceAccount, namespace: {NAMESPACE}, name: '{account}'}}]
 ///
 /// # Errors
 /// `NoRights` after 30 s.
-async fn granted(member: &ApiServer, account: &str) -> Result<(), DnsError> {
+async fn granted(member: &ApiServer, account: &str) -> Result<(), Failure> {
     let deadline = Instant::now() + RIGHTS_WITHIN;
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -140,34 +130,25 @@ async fn granted(member: &ApiServer, account: &str) -> Result<(), DnsError> {
             return Err(DnsError::NoRights {
                 account: format!("{NAMESPACE}/{account}"),
                 seconds: RIGHTS_WITHIN.as_secs(),
-            });
+            }
+            .into());
         }
     }
 }
 
 /// Writes one key of a ConfigMap, provided that the resource version is still the one that was
 /// read.
-async fn write(member: &ApiServer, edit: &Edit, run: Run) -> Result<(), DnsError> {
+async fn write(member: &ApiServer, edit: &Edit, run: Run) -> Result<(), Failure> {
     let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), NAMESPACE);
     let (name, key) = (&edit.location.config_map, &edit.location.key);
-    let patch = Patch::Merge(json!({
+    let patch = json!({
         "metadata": { "resourceVersion": edit.resource_version },
         "data": { key: edit.after },
-    }));
-    let parameters = PatchParams {
-        dry_run: run == Run::Dry,
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    member
-        .request(maps.patch(name, &parameters, &patch))
-        .await?;
-    let dry_run = match run {
-        Run::Real => "",
-        Run::Dry => " (server dry run)",
-    };
+    });
+    objects::merge(member, &maps, name, &patch, run).await?;
     Ok(output::result(format_args!(
-        "{}: configmap/{name} configured{dry_run}",
-        member.side
+        "{}: configmap/{name} configured{}",
+        member.side,
+        run.note()
     ))?)
 }

@@ -7,6 +7,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::cluster::karmada::binding;
+use crate::commands::membership::is_kept;
 use crate::commands::moving::outcome::{Left, Plan};
 use crate::commands::moving::step::{Step, Target};
 use crate::observe::service::{Held, OfService as _, Snapshot};
@@ -194,7 +195,7 @@ fn is_ready(cluster: &Cluster) -> bool {
 fn release(snapshot: &Snapshot) -> Option<Step> {
     let object = snapshot.mcs.as_ref()?;
     let finalizers = object.finalizers();
-    let is_held = finalizers.iter().any(|one| one == labels::FINALIZER);
+    let is_held = is_kept(object);
     let is_probed = object.annotations().contains_key(labels::PROBE);
     if !is_held && !is_probed {
         return None;

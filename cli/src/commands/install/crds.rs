@@ -8,6 +8,7 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle::parts::PartArgs;
 use crate::cluster::definitions::{self, CLUSTERS, Found, Kind, Origin, SERVICES};
 use crate::cluster::objects::{self, Run};
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Fields of each kind's spec that causeway reads and writes.
@@ -30,7 +31,7 @@ pub(super) struct Chosen {
 ///
 /// # Errors
 /// [`InstallError`] if a foreign definition lacks a field that causeway needs.
-pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chosen>, InstallError> {
+pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chosen>, Failure> {
     let mut found = Vec::new();
     for (kind, fields) in NEEDED {
         let one = kind.find(hub).await?;
@@ -62,11 +63,7 @@ pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chos
 
 /// Applies the selected definitions, and waits until the API server serves them. Without `force`, a
 /// field of another manager is an error.
-pub(super) async fn apply(
-    hub: &ApiServer,
-    chosen: &[Chosen],
-    force: bool,
-) -> Result<(), InstallError> {
+pub(super) async fn apply(hub: &ApiServer, chosen: &[Chosen], force: bool) -> Result<(), Failure> {
     for one in chosen {
         objects::apply_with(hub, &one.object, Run::Real, force).await?;
     }

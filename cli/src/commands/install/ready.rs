@@ -15,10 +15,10 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::InstallError;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::wait::{self, TimedOut};
-use crate::observe::installation::rollout;
+use crate::observe::installation::{has_bundle, rollout};
+use crate::term::exit::{CommandError, Failure};
 use crate::term::output::{self, OutputError};
 
 /// Name of causeway's webhook configurations.
@@ -39,6 +39,8 @@ pub(crate) struct NotReady {
     late: TimedOut,
 }
 
+impl CommandError for NotReady {}
+
 /// Waits until the pods of these Deployments are ready, and then until the webhook configurations
 /// hold a caBundle.
 pub(super) async fn wait(
@@ -46,72 +48,45 @@ pub(super) async fn wait(
     names: impl Iterator<Item = &str>,
     deadline: Instant,
     timeout: Duration,
-) -> Result<(), InstallError> {
+) -> Result<(), Failure> {
+    let time = (deadline, timeout);
     for name in names {
         let what = format!("deployment.apps/{name}");
         let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
-        let waited = until(deployments, name, &what, deadline, rollout).await?;
-        if let Err((state, late)) = waited {
+        if let Err(mut not_ready) = until(deployments, name, &what, time, rollout).await? {
             let pods: Api<Pod> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
-            let of_deployment = of_deployment(name);
             // If the user may not list pods, the error contains only the state of the Deployment.
-            let pods = hub.request(pods.list(&of_deployment)).await;
-            let pods = pods.map(|list| list.items);
-            return Err(not_ready(
-                what,
-                state,
-                pod_problem(&pods.unwrap_or_default()),
-                timeout,
-                late,
-            ));
+            let pods = hub.request(pods.list(&of_deployment(name))).await;
+            let why = pods.ok().and_then(|pods| pod_problem(&pods.items));
+            not_ready.why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+            return Err(not_ready.into());
         }
     }
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
-    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
     let what = "mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
-    let waited = until(mutating, REGISTRATION, what, deadline, |one| {
+    let waited = until(mutating, REGISTRATION, what, time, |one| {
         let webhooks = one.webhooks.iter().flatten();
         unregistered(webhooks.map(|webhook| &webhook.client_config))
     });
-    let unknown =
-        |what: &str, (state, late)| not_ready(what.to_owned(), state, None, timeout, late);
-    waited.await?.map_err(|end| unknown(what, end))?;
+    waited.await??;
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
     let what = "validatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
-    let waited = until(validating, REGISTRATION, what, deadline, |one| {
+    let waited = until(validating, REGISTRATION, what, time, |one| {
         let webhooks = one.webhooks.iter().flatten();
         unregistered(webhooks.map(|webhook| &webhook.client_config))
     });
-    waited.await?.map_err(|end| unknown(what, end))
-}
-
-fn not_ready(
-    what: String,
-    state: String,
-    why: Option<String>,
-    timeout: Duration,
-    late: TimedOut,
-) -> InstallError {
-    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-    let seconds = timeout.as_secs();
-    let not_ready = NotReady {
-        what,
-        state,
-        why,
-        seconds,
-        late,
-    };
-    not_ready.into()
+    Ok(waited.await??)
 }
 
 /// Watches an object until `missing` returns `None`, and prints each state. Returns the last state
-/// at the deadline.
+/// at the deadline, without the problem of its pods.
 async fn until<K>(
     api: Api<K>,
     name: &str,
     what: &str,
-    deadline: Instant,
+    (deadline, timeout): (Instant, Duration),
     missing: impl Fn(&K) -> Option<String>,
-) -> Result<Result<(), (String, TimedOut)>, OutputError>
+) -> Result<Result<(), NotReady>, OutputError>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -134,7 +109,13 @@ where
     if followed.is_ok() {
         output::result(format_args!("hub: {what} is ready"))?;
     }
-    Ok(followed.map_err(|late| (last, late)))
+    Ok(followed.map_err(|late| NotReady {
+        what: what.to_owned(),
+        state: last,
+        why: String::new(),
+        seconds: timeout.as_secs(),
+        late,
+    }))
 }
 
 fn of_deployment(name: &str) -> ListParams {
@@ -147,12 +128,8 @@ fn of_deployment(name: &str) -> ListParams {
 /// Returns the reason that a webhook configuration is incomplete, or `None` if every webhook has a
 /// caBundle.
 fn unregistered<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) -> Option<String> {
-    let is_known = |client: &WebhookClientConfig| {
-        let bundle = client.ca_bundle.as_ref();
-        bundle.is_some_and(|bundle| !bundle.0.is_empty())
-    };
     match clients.next() {
-        Some(first) if is_known(first) && clients.all(is_known) => None,
+        Some(first) if has_bundle(first) && clients.all(has_bundle) => None,
         Some(_) => Some("its caBundle is not published yet".to_owned()),
         None => Some("contains no webhook".to_owned()),
     }

@@ -18,6 +18,7 @@ use crate::cluster::tunnel::authority::{
 };
 use crate::cluster::tunnel::{self, CONTROLLER_SECRET, SERVER_SECRET, TunnelError};
 use crate::observe::once;
+use crate::term::exit::Failure;
 use crate::term::output;
 use crate::term::table::listed;
 
@@ -26,7 +27,7 @@ use crate::term::table::listed;
 ///
 /// # Errors
 /// [`InstallError::LosesTunnel`].
-pub(super) async fn check(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), InstallError> {
+pub(super) async fn check(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), Failure> {
     for deployment in chosen.iter().filter(|one| bundle::is_deployment(one)) {
         let stored = objects::get(hub, deployment).await?;
         if !stored.is_some_and(|stored| bundle::loses_tunnel(&stored, deployment)) {
@@ -36,7 +37,7 @@ pub(super) async fn check(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(
         let tunnelled = clusters.iter().filter(|cluster| is_tunnelled(*cluster));
         let names: Vec<_> = tunnelled.map(|cluster| cluster.name_any()).collect();
         if !names.is_empty() {
-            return Err(InstallError::LosesTunnel(listed(&names)));
+            return Err(InstallError::LosesTunnel(listed(&names)).into());
         }
     }
     Ok(())
@@ -44,7 +45,7 @@ pub(super) async fn check(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(
 
 /// Whether agents enrol on the hub: its Secret outlives an upgrade without `--enrolment`, which
 /// would lock out the members that have joined by a file.
-pub(super) async fn enrols(hub: &ApiServer) -> Result<bool, InstallError> {
+pub(super) async fn enrols(hub: &ApiServer) -> Result<bool, Failure> {
     Ok(tunnel::secret(hub, ENROLMENT_SECRET).await?.is_some())
 }
 
@@ -52,16 +53,14 @@ pub(super) async fn enrols(hub: &ApiServer) -> Result<bool, InstallError> {
 /// controller, to the objects of an installation, before the Deployments that use them.
 ///
 /// # Errors
-/// [`TunnelError`] if the identity of the hub is not verified, or the authority is lost.
+/// The identity of the hub is not verified, or the authority is lost.
 pub(super) async fn add_secrets(
     hub: &ApiServer,
     address: &TunnelAddress,
     enrols: bool,
     chosen: &mut Vec<DynamicObject>,
-) -> Result<(), InstallError> {
-    if let Some(what) = hub.unverified() {
-        return Err(TunnelError::Insecure(what).into());
-    }
+) -> Result<(), Failure> {
+    hub.check_verified("the key of the tunnel's CA")?;
     let now = SystemTime::now();
     let stored = tunnel::secret(hub, SERVER_SECRET).await?;
     let mut secrets = Vec::new();

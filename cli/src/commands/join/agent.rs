@@ -2,30 +2,28 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use causeway::domain::ClusterName;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::ByteString;
 use kube::api::DynamicObject;
 use serde_json::json;
 
 use super::JoinError;
-use crate::args::{JoinArgs, TokenFrom};
+use super::joining::Joining;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, Run};
 use crate::cluster::tunnel;
 use crate::cluster::tunnel::authority::UPGRADE;
 use crate::commands::membership::agent::{AgentObjects, AgentRequest};
-use crate::commands::membership::hub::{self, Known};
+use crate::commands::membership::hub;
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent;
+use crate::term::exit::Failure;
 
-/// Objects of an agent, and the address that it connects to the tunnel.
+/// Objects of an agent.
 pub(super) struct Agent {
     pub objects: AgentObjects,
     /// Account and rights of an agent that gives no credentials any more.
     unwanted: Vec<DynamicObject>,
-    /// URL of the member's API server, as the agent reaches it.
-    pub endpoint: String,
 }
 
 impl Agent {
@@ -34,13 +32,10 @@ impl Agent {
     ///
     /// # Errors
     /// The hub has no CA for the tunnel, or the member has an agent of somebody else.
-    pub(super) async fn prepare(
-        hub: &ApiServer,
-        member: &ApiServer,
-        hub_uid: &str,
-        (name, recorded): (&ClusterName, Option<&Known>),
-        args: &JoinArgs,
-    ) -> Result<Option<Self>, JoinError> {
+    pub(super) async fn prepare(joining: &Joining<'_>) -> Result<Option<Self>, Failure> {
+        let Joining {
+            hub, name, args, ..
+        } = joining;
         let Some(address) = &args.tunnel else {
             return Ok(None);
         };
@@ -48,14 +43,15 @@ impl Agent {
             true => Some(kubeconfig(hub).await?),
             false => None,
         };
-        let gives_credentials = gives_credentials(recorded, args);
+        let gives_credentials = joining.gives_credentials();
+        let recorded = joining.recorded();
         let gave_credentials = recorded.is_some_and(|known| known.has_agent_credentials);
         let unwanted = match gave_credentials && !gives_credentials {
-            true => agent::rights(hub_uid)?,
+            true => agent::rights(&joining.hub_uid)?,
             false => Vec::new(),
         };
         let request = AgentRequest {
-            hub_uid,
+            hub_uid: &joining.hub_uid,
             name,
             address,
             image: args.agent_image.as_deref(),
@@ -63,19 +59,18 @@ impl Agent {
             gives_credentials,
         };
         Ok(Some(Self {
-            objects: AgentObjects::issue(hub, Some(member), request).await?,
+            objects: AgentObjects::issue(hub, Some(joining.member), request).await?,
             unwanted,
-            endpoint: match &args.api_endpoint {
-                Some(given) => given.trim_end_matches('/').to_owned(),
-                None => agent::api_endpoint(member).await?,
-            },
         }))
     }
 
-    /// Applies the objects to the member. Without `force`, a field that another field manager
-    /// changed is an error.
-    pub(super) async fn apply(&self, member: &ApiServer, force: bool) -> Result<(), JoinError> {
-        self.objects.apply(member, Run::Real, force).await?;
+    /// Applies the objects to the member. Without `--force-conflicts`, a field that another field
+    /// manager changed is an error.
+    pub(super) async fn apply(&self, joining: &Joining<'_>) -> Result<(), Failure> {
+        let Joining { member, args, .. } = joining;
+        self.objects
+            .apply(member, Run::Real, args.force_conflicts)
+            .await?;
         for object in self.unwanted.iter().rev() {
             objects::remove(member, object).await?;
         }
@@ -84,7 +79,7 @@ impl Agent {
 }
 
 /// Returns a kubeconfig of the account that may reach causeway-tunnel through the hub's API server.
-async fn kubeconfig(hub: &ApiServer) -> Result<ByteString, JoinError> {
+async fn kubeconfig(hub: &ApiServer) -> Result<ByteString, Failure> {
     let stored = tunnel::secret(hub, UPGRADE).await?;
     let data = stored.and_then(|secret| secret.data).unwrap_or_default();
     let token = data.get("token").ok_or(JoinError::NoAccount)?;
@@ -113,24 +108,14 @@ async fn kubeconfig(hub: &ApiServer) -> Result<ByteString, JoinError> {
     Ok(ByteString(kubeconfig.to_string().into_bytes()))
 }
 
-/// Whether the agent gives the controller the token, as the flags say or as it is.
-pub(super) fn gives_credentials(recorded: Option<&Known>, args: &JoinArgs) -> bool {
-    let recorded = recorded.is_some_and(|known| known.has_agent_credentials);
-    args.token_from
-        .map_or(recorded, |from| from == TokenFrom::Agent)
-}
-
 /// Deletes the tokens that an earlier join stored for the hub, on both sides.
-pub(super) async fn end_stored_tokens(
-    hub: &ApiServer,
-    member: &ApiServer,
-    (name, hub_uid): (&ClusterName, &str),
-) -> Result<(), JoinError> {
-    if let Some(secret) = hub::credentials(hub, name).await? {
-        objects::remove(hub, &secret).await?;
+pub(super) async fn end_stored_tokens(joining: &Joining<'_>) -> Result<(), Failure> {
+    if let Some(secret) = hub::credentials(joining.hub, joining.name).await? {
+        objects::remove(joining.hub, &secret).await?;
     }
-    for token in member::token_names(hub_uid) {
-        objects::remove(member, &member::token_secret(hub_uid, &token)?).await?;
+    for token in member::token_names(&joining.hub_uid) {
+        let token = member::token_secret(&joining.hub_uid, &token)?;
+        objects::remove(joining.member, &token).await?;
     }
     Ok(())
 }

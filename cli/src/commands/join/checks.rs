@@ -6,40 +6,16 @@ use causeway::domain::ClusterName;
 
 use super::{JoinError, recorded};
 use crate::args::JoinArgs;
-use crate::cluster::api_server::ApiServer;
 use crate::cluster::identity;
-use crate::commands::membership::hub::{self, Known};
-use crate::commands::membership::member::{self, Identity};
-
-/// Facts of both clusters that `join` depends on.
-pub(super) struct Facts {
-    pub(super) identity: Identity,
-    pub(super) known: Vec<Known>,
-    pub(super) hub_uid: String,
-}
-
-impl Facts {
-    /// Reads them, and checks that the member may be joined under this name.
-    pub(super) async fn read(
-        hub: &ApiServer,
-        member: &ApiServer,
-        name: &ClusterName,
-        args: &JoinArgs,
-    ) -> Result<Self, JoinError> {
-        let identity = member::identify(member).await?;
-        let known = hub::known(hub).await?;
-        check_identity(&known, name, &identity.uid)?;
-        check_tunnelled(&known, name, args)?;
-        Ok(Self {
-            identity,
-            known,
-            hub_uid: hub.uid().await?,
-        })
-    }
-}
+use crate::commands::membership::hub::Known;
+use crate::commands::membership::member;
 
 /// Checks that a member of the tunnel stays one: the hub could not dial it.
-fn check_tunnelled(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Result<(), JoinError> {
+pub(super) fn check_tunnelled(
+    known: &[Known],
+    name: &ClusterName,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
     let is_tunnelled = recorded(known, name).is_some_and(|one| one.is_tunnelled);
     match is_tunnelled && !args.pull {
         true => Err(JoinError::Tunnelled(name.clone())),
@@ -54,15 +30,6 @@ pub(super) fn certificates(file: &Path) -> Result<String, JoinError> {
         why,
     };
     member::certificates(file).map_err(wrong)
-}
-
-/// Rejects a server whose identity is not verified.
-pub(super) fn check_verified(server: &ApiServer) -> Result<(), JoinError> {
-    let side = server.side;
-    match server.unverified() {
-        Some(what) => Err(JoinError::Insecure { side, what }),
-        None => Ok(()),
-    }
 }
 
 /// Rejects a proxy URL with user info, because `spec.proxyURL` is not secret.
@@ -114,7 +81,6 @@ pub(super) fn check_identity(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::access::Side;
     use crate::commands::membership::location::Location;
     use crate::observe::networking::Networking;
 
@@ -168,21 +134,6 @@ mod tests {
         }
         for url in [None, Some("http://proxy:1"), Some("http://proxy/a@b")] {
             assert!(check_proxy(url).is_ok(), "{url:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn unverified_servers_are_refused() {
-        let check = |url: &str, accept_invalid_certs| {
-            let mut config = kube::Config::new(url.parse().expect("a URL"));
-            config.accept_invalid_certs = accept_invalid_certs;
-            let server = ApiServer::new(Side::Member, config).expect("a client");
-            check_verified(&server).map_err(|error| error.to_string())
-        };
-        assert_eq!(check("https://a", false), Ok(()));
-        for (url, insecure) in [("https://a", true), ("http://a", false)] {
-            let error = check(url, insecure).expect_err(url);
-            assert!(error.contains("of the member"), "{error}");
         }
     }
 

@@ -8,16 +8,14 @@ use causeway::domain::ClusterName;
 use causeway::domain::enrolment::{CLUSTER_UID, EXPIRES, HASH, NAME, NAMESPACE, TOKEN};
 use causeway_certs::CA_CERTIFICATE;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use kube::Api;
 use kube::api::DynamicObject;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
-use super::checks::{check_identity, check_verified};
-use super::dry_run::manifest;
-use super::{JoinError, networking, optional_rights, recorded};
+use super::checks::check_identity;
+use super::dry_run::text;
+use super::{JoinError, TOKENS, networking, optional_rights, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::ApiServer;
@@ -31,7 +29,8 @@ use crate::commands::membership::hub::{self, Known};
 use crate::commands::membership::location::Location;
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent as agent_objects;
-use crate::term::output::{self, Format};
+use crate::term::exit::Failure;
+use crate::term::output;
 
 /// Size of a token, in bytes.
 const TOKEN_BYTES: usize = 32;
@@ -44,17 +43,15 @@ pub(super) async fn run(
     name: &ClusterName,
     endpoint: Option<String>,
     args: &JoinArgs,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     let (Some(address), Some(format)) = (&args.tunnel, args.output.format) else {
-        return Err(JoinError::NoMember);
+        return Err(JoinError::NoMember.into());
     };
     let hub = ApiServer::hub(hub).await?;
-    check_verified(&hub)?;
+    hub.check_verified(TOKENS)?;
     hub::check_cluster_api(&hub).await?;
-    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
-    let namespace = hub.request(namespaces.get_metadata_opt(NAMESPACE)).await?;
-    if namespace.is_none() {
-        return Err(JoinError::NoEnrolment(address.clone()));
+    if !hub::has_namespace(&hub, NAMESPACE).await? {
+        return Err(JoinError::NoEnrolment(address.clone()).into());
     }
     let known = hub::known(&hub).await?;
     check(&known, name, args)?;
@@ -66,24 +63,14 @@ pub(super) async fn run(
         Some(token) => store(&hub, name, &cluster, token, args).await?,
         None => output::progress("note: the token is left out, because a dry run makes none")?,
     }
+    let of_member = (format!("member {name}"), objects);
+    let of_hub = (format!("the hub, {}", hub.url()), vec![cluster]);
     let parts = match (args.dry_run.is_some(), args.only) {
-        (false, _) | (true, Some(Side::Member)) => vec![(format!("member {name}"), objects)],
-        (true, Some(Side::Hub)) => vec![(format!("the hub, {}", hub.url()), vec![cluster])],
-        (true, None) => vec![
-            (format!("member {name}"), objects),
-            (format!("the hub, {}", hub.url()), vec![cluster]),
-        ],
+        (false, _) | (true, Some(Side::Member)) => vec![of_member],
+        (true, Some(Side::Hub)) => vec![of_hub],
+        (true, None) => vec![of_member, of_hub],
     };
-    let texts = parts.iter().map(|(server, objects)| match format {
-        Format::Json => output::list(objects),
-        Format::Yaml => manifest(server, objects),
-    });
-    let texts: Vec<_> = texts.collect::<Result<_, _>>()?;
-    let part = match format {
-        Format::Json => "\n",
-        Format::Yaml => "\n---\n",
-    };
-    Ok(output::result(texts.join(part))?)
+    Ok(output::result(text(&parts, format)?)?)
 }
 
 /// Checks that the name is that of no other cluster, and of none that the hub dials. Without a
@@ -103,7 +90,7 @@ fn token() -> Result<String, JoinError> {
     random::digits::<TOKEN_BYTES>().map_err(|_| JoinError::NoRandom)
 }
 
-fn text(text: &str) -> ByteString {
+fn bytes(text: &str) -> ByteString {
     ByteString(text.as_bytes().to_vec())
 }
 
@@ -113,12 +100,12 @@ async fn data(
     name: &ClusterName,
     address: &TunnelAddress,
     token: Option<&str>,
-) -> Result<Data, JoinError> {
+) -> Result<Data, Failure> {
     let server = tunnel::secret(hub, SERVER_SECRET).await?;
     let authorities = server.and_then(|secret| secret.data?.remove(CA_CERTIFICATE));
     let authorities = authorities.ok_or_else(|| JoinError::NoEnrolment(address.clone()))?;
-    let mut data = Data::from([(CA_CERTIFICATE, authorities), (NAME, text(name.as_str()))]);
-    data.extend(token.map(|token| (TOKEN, text(token))));
+    let mut data = Data::from([(CA_CERTIFICATE, authorities), (NAME, bytes(name.as_str()))]);
+    data.extend(token.map(|token| (TOKEN, bytes(token))));
     Ok(data)
 }
 
@@ -155,7 +142,7 @@ async fn of_member(
     address: &TunnelAddress,
     data: Data,
     args: &JoinArgs,
-) -> Result<Vec<DynamicObject>, JoinError> {
+) -> Result<Vec<DynamicObject>, Failure> {
     let hub_uid = hub.uid().await?;
     let mut objects = member::account(&hub_uid, optional_rights(args))?;
     objects.extend(member::any_policy()?);
@@ -172,19 +159,19 @@ async fn store(
     cluster: &DynamicObject,
     token: &str,
     args: &JoinArgs,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     let [mut bootstrap, member] = hub::enrolment_secrets(name)?;
     let within = args.enrolment.enrol_within.unwrap_or(WITHIN);
     let within = SignedDuration::try_from(within).unwrap_or_default();
     let expires = Timestamp::now().checked_add(within).unwrap_or_default();
     let expires = format!("{expires:.0}");
     let hash = random::hex(digest(&SHA256, token.as_bytes()).as_ref());
-    let mut data = BTreeMap::from([(HASH, text(&hash)), (EXPIRES, text(&expires))]);
+    let mut data = BTreeMap::from([(HASH, bytes(&hash)), (EXPIRES, bytes(&expires))]);
     for object in [cluster, &member] {
         let stored = objects::apply_quietly(hub, object).await?;
         output::progress(format_args!("hub: {} applied", objects::title(object)))?;
         if objects::is_a(object, "Cluster") {
-            data.extend(stored.metadata.uid.map(|uid| (CLUSTER_UID, text(&uid))));
+            data.extend(stored.metadata.uid.map(|uid| (CLUSTER_UID, bytes(&uid))));
         }
     }
     bootstrap.data["data"] = json!(data);

@@ -2,22 +2,19 @@
 
 use kube::api::DynamicObject;
 
-use super::JoinError;
-use crate::args::JoinArgs;
-use crate::cluster::api_server::ApiServer;
+use super::joining::Joining;
 use crate::cluster::objects::{self, Run, preview};
 use crate::commands::membership::agent;
-use crate::commands::membership::hub::Known;
 use crate::commands::membership::member::paths;
+use crate::term::exit::Failure;
 
 /// Changes of `join` for reports on paths.
+#[derive(Default)]
 pub(super) struct Paths {
     /// Objects to apply to the member, in order.
     pub objects: Vec<DynamicObject>,
     /// Objects to delete from the member, in order.
     unwanted: Vec<DynamicObject>,
-    /// Whether the controller reads reports. `None` leaves it as it is.
-    pub are_read: Option<bool>,
 }
 
 impl Paths {
@@ -25,36 +22,30 @@ impl Paths {
     ///
     /// # Errors
     /// The member has such an agent of somebody else.
-    pub(super) async fn prepare(
-        hub: &ApiServer,
-        member: &ApiServer,
-        hub_uid: &str,
-        recorded: Option<&Known>,
-        args: &JoinArgs,
-    ) -> Result<Self, JoinError> {
-        let mut paths = Self {
-            objects: Vec::new(),
-            unwanted: Vec::new(),
-            are_read: args
-                .report_paths
-                .or_else(|| recorded.and_then(|known| known.reports_paths)),
-        };
-        let Some(reports) = args.report_paths else {
-            return Ok(paths);
-        };
-        if reports {
-            paths::check(member, hub_uid).await?;
-            let image = agent::image(hub, args.agent_image.as_deref()).await?;
-            paths.objects = paths::objects(hub_uid, &image)?;
-        } else {
-            paths.unwanted = paths::owned(member, hub_uid).await?;
+    pub(super) async fn prepare(joining: &Joining<'_>) -> Result<Self, Failure> {
+        let Joining {
+            member,
+            args,
+            hub_uid,
+            ..
+        } = joining;
+        let mut paths = Self::default();
+        match args.report_paths {
+            Some(true) => {
+                paths::check(member, hub_uid).await?;
+                let image = agent::image(joining.hub, args.agent_image.as_deref()).await?;
+                paths.objects = paths::objects(hub_uid, &image)?;
+            }
+            Some(false) => paths.unwanted = paths::owned(member, hub_uid).await?,
+            None => {}
         }
         Ok(paths)
     }
 
-    /// Applies or deletes the objects. Without `force`, a field that another field manager changed
-    /// is an error.
-    pub(super) async fn apply(&self, member: &ApiServer, force: bool) -> Result<(), JoinError> {
+    /// Applies or deletes the objects. Without `--force-conflicts`, a field that another field
+    /// manager changed is an error.
+    pub(super) async fn apply(&self, joining: &Joining<'_>) -> Result<(), Failure> {
+        let (member, force) = (joining.member, joining.args.force_conflicts);
         preview::check(member, self.objects.iter(), force).await?;
         for object in &self.objects {
             objects::apply_with(member, object, Run::Real, force).await?;

@@ -11,6 +11,7 @@ use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::wait;
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Waits until the controller reports that it watches the member.
@@ -19,7 +20,7 @@ pub(super) async fn synced(
     name: &ClusterName,
     endpoint: &str,
     args: &JoinArgs,
-) -> Result<(), JoinError> {
+) -> Result<(), Failure> {
     let mut last = None;
     let mut shown = Ok(());
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
@@ -55,7 +56,8 @@ pub(super) async fn synced(
             state: last.text(),
             remedy: last.remedy(name, endpoint, args.tunnel.as_ref()),
             late,
-        }),
+        }
+        .into()),
     }
 }
 

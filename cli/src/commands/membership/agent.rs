@@ -7,7 +7,6 @@ use causeway::domain::ClusterName;
 use k8s_openapi::ByteString;
 use kube::api::DynamicObject;
 
-use super::MembershipError;
 use super::member;
 use super::member::agent::{self, AgentImage};
 use crate::cluster::api_server::ApiServer;
@@ -16,6 +15,7 @@ use crate::cluster::objects::{self, Run, preview};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority;
 use crate::cluster::tunnel::{self, TunnelError};
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Contents of an agent's objects.
@@ -54,7 +54,7 @@ impl AgentObjects {
         hub: &ApiServer,
         member: Option<&ApiServer>,
         request: AgentRequest<'_>,
-    ) -> Result<Self, MembershipError> {
+    ) -> Result<Self, Failure> {
         let AgentRequest {
             hub_uid,
             name,
@@ -97,7 +97,7 @@ impl AgentObjects {
         member: &ApiServer,
         run: Run,
         force: bool,
-    ) -> Result<(), MembershipError> {
+    ) -> Result<(), Failure> {
         if objects::get(member, &self.namespace).await?.is_none() {
             if run == Run::Dry {
                 return self
@@ -115,7 +115,7 @@ impl AgentObjects {
     }
 
     /// Prints each object with a result that is the same for all.
-    pub(crate) fn print(&self, result: &str) -> Result<(), MembershipError> {
+    pub(crate) fn print(&self, result: &str) -> Result<(), Failure> {
         for object in [&self.namespace, &self.secret, &self.deployment] {
             let title = objects::title(object);
             output::result(format_args!("member: {title} {result}"))?;
@@ -125,10 +125,7 @@ impl AgentObjects {
 }
 
 /// Returns the image of agents: the given one, or that of this version from the hub's registry.
-pub(crate) async fn image(
-    hub: &ApiServer,
-    given: Option<&str>,
-) -> Result<AgentImage, MembershipError> {
+pub(crate) async fn image(hub: &ApiServer, given: Option<&str>) -> Result<AgentImage, Failure> {
     Ok(match given {
         Some(image) => AgentImage::Given(image.to_owned()),
         None => AgentImage::Of {

@@ -11,13 +11,13 @@ use causeway::domain::{ClusterName, NameError, enrolment};
 use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, is_tunnelled};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Resource as _, ResourceExt};
 use serde_json::json;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::definitions::DEFINE;
-use crate::cluster::objects::{self, FIELD_MANAGER, ObjectError};
+use crate::cluster::objects::{self, ObjectError, Run};
 use crate::commands::membership::location::Location;
 use crate::observe::networking::Networking;
 use crate::observe::once;
@@ -31,6 +31,8 @@ const CLUSTERS: &str = "clusters.cluster.karmada.io";
 pub(crate) enum HubError {
     #[error("{name:?} cannot be the name of a member: {rule}")]
     Name { name: String, rule: NameError },
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(ClusterName),
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error("the hub serves no Cluster objects; install the CRD: {DEFINE}")]
@@ -71,23 +73,17 @@ pub(crate) async fn annotate(
     name: &ClusterName,
     annotation: &str,
     value: Option<&str>,
-    dry_run: bool,
+    run: Run,
 ) -> Result<(), RequestError> {
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": { annotation: value } } }));
-    let parameters = PatchParams {
-        dry_run,
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
+    let patch = json!({ "metadata": { "annotations": { annotation: value } } });
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    let patch = clusters.patch_metadata(name.as_str(), &parameters, &patch);
-    hub.request(patch).await.map(drop)
+    objects::merge(hub, &clusters, name.as_str(), &patch, run).await
 }
 
 /// Checks that the hub serves Cluster from a CustomResourceDefinition. Otherwise Karmada serves
 /// Cluster, and only Karmada may create and delete the objects.
 pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
-    if !hub.serves(&Cluster::api_version(&()), "clusters").await? {
+    if !hub.serves_kind::<Cluster>().await? {
         return Err(HubError::NoClusterApi);
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
@@ -101,33 +97,43 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
 
 /// Checks that the hub has the namespace of the members' credentials.
 pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
-    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
-    match hub
-        .request(namespaces.get_metadata_opt(MEMBERS_NAMESPACE))
-        .await?
-    {
-        Some(_) => Ok(()),
-        None => Err(HubError::NoNamespace),
+    match has_namespace(hub, MEMBERS_NAMESPACE).await? {
+        true => Ok(()),
+        false => Err(HubError::NoNamespace),
     }
+}
+
+/// Whether the hub has a namespace.
+pub(crate) async fn has_namespace(hub: &ApiServer, name: &str) -> Result<bool, RequestError> {
+    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
+    let found = hub.request(namespaces.get_metadata_opt(name)).await?;
+    Ok(found.is_some())
 }
 
 /// Returns the Secrets by which a member enrols, without data: that of the token, and that of the
 /// member.
 pub(crate) fn enrolment_secrets(name: &ClusterName) -> Result<[DynamicObject; 2], ObjectError> {
-    let bare = |secret: String| {
-        objects::object(json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": secret,
-                "namespace": enrolment::NAMESPACE,
-                "labels": { labels::MANAGED_BY: labels::MANAGER, labels::CLUSTER: name.as_str() },
-            },
-            "type": "Opaque",
-        }))
-    };
-    let bootstrap = bare(enrolment::bootstrap_name(name))?;
-    Ok([bootstrap, bare(enrolment::member_name(name))?])
+    let bare = |secret: &str| secret_without_data(enrolment::NAMESPACE, secret, name);
+    let bootstrap = bare(&enrolment::bootstrap_name(name))?;
+    Ok([bootstrap, bare(&enrolment::member_name(name))?])
+}
+
+/// Returns a Secret of a member on the hub.
+fn secret_without_data(
+    namespace: &str,
+    secret: &str,
+    name: &ClusterName,
+) -> Result<DynamicObject, ObjectError> {
+    objects::object(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": secret,
+            "namespace": namespace,
+            "labels": { labels::MANAGED_BY: labels::MANAGER, labels::CLUSTER: name.as_str() },
+        },
+        "type": "Opaque",
+    }))
 }
 
 /// Joined member, as recorded in its Cluster.
@@ -201,7 +207,7 @@ pub(crate) fn secret(
         .into_iter()
         .filter_map(|(key, value)| Some((key, STANDARD.encode(value?))));
     let data: BTreeMap<_, _> = values.collect();
-    secret.data = json!({ "type": "Opaque", "data": data });
+    secret.data["data"] = json!(data);
     Ok(secret)
 }
 
@@ -230,15 +236,7 @@ pub(crate) async fn stored(hub: &ApiServer, name: &ClusterName) -> Result<Stored
 
 /// Returns a member's Secret without data, which identifies it.
 pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
-    objects::object(json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": name.as_str(),
-            "namespace": MEMBERS_NAMESPACE,
-            "labels": { labels::MANAGED_BY: labels::MANAGER, labels::CLUSTER: name.as_str() },
-        },
-    }))
+    secret_without_data(MEMBERS_NAMESPACE, name.as_str(), name)
 }
 
 /// Fields of a member's Cluster object.

@@ -15,8 +15,8 @@ use causeway::api::{Cluster, ClusterSpec, labels};
 use causeway::domain::KubernetesVersion;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::target::Target;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::{Api, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
@@ -25,10 +25,10 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::token::{NewToken, token_names, token_secret};
-use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
+use crate::cluster::api_server::{ApiServer, RequestError, allowed, root_cause};
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::wait::TimedOut;
-use crate::term::exit::{CommandError, PROBLEM};
+use crate::term::exit::{CommandError, Failure};
 use crate::term::output::{self, OutputError};
 
 const RBAC: &str = include_str!("../../../../manifests/member/rbac.yaml");
@@ -46,12 +46,6 @@ const UID_SHOWN: usize = 8;
 /// Failed preparation of a member.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MemberError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
     #[error("the member runs Kubernetes {0}; causeway needs 1.21 or later")]
     TooOld(String),
     #[error(
@@ -85,15 +79,7 @@ pub(crate) enum MemberError {
     NoApiService,
 }
 
-impl CommandError for MemberError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            Self::Object(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for MemberError {}
 
 /// Identity and version of a member.
 #[derive(Clone, Debug)]
@@ -122,17 +108,17 @@ pub(crate) struct Granted {
 
 impl Granted {
     /// Deletes the Secret of the replaced token, which revokes the token.
-    pub(crate) async fn end_old_token(&self, member: &ApiServer) -> Result<(), MemberError> {
+    pub(crate) async fn end_old_token(&self, member: &ApiServer) -> Result<(), Failure> {
         Ok(objects::remove(member, &self.old).await?)
     }
 }
 
 /// Reads the identity of a member. Rejects a member with an unsupported Kubernetes version.
-pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError> {
+pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, Failure> {
     let info = member.request(member.client.apiserver_version()).await?;
     let version = KubernetesVersion::of(&info);
     if version.is_some_and(|version| version < KubernetesVersion::OLDEST_MEMBER) {
-        return Err(MemberError::TooOld(info.git_version));
+        return Err(MemberError::TooOld(info.git_version).into());
     }
     Ok(Identity {
         uid: member.uid().await?,
@@ -193,16 +179,10 @@ pub(crate) fn account(
 
 /// Returns the admission policy for the account if the member serves ValidatingAdmissionPolicies
 /// (Kubernetes 1.30 or later).
-pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, MemberError> {
-    let served = member
-        .client
-        .list_api_group_resources("admissionregistration.k8s.io/v1");
-    let served = member.request(served).await?.resources;
-    let is_served = |one: &APIResource| one.name == "validatingadmissionpolicies";
-    if served.iter().any(is_served) {
-        Ok(objects::parse(POLICY)?)
-    } else {
-        Ok(Vec::new())
+pub(crate) async fn policy(member: &ApiServer) -> Result<Vec<DynamicObject>, Failure> {
+    match member.serves_kind::<ValidatingAdmissionPolicy>().await? {
+        true => Ok(objects::parse(POLICY)?),
+        false => Ok(Vec::new()),
     }
 }
 
@@ -218,7 +198,7 @@ pub(crate) async fn grant_rights(
     hub_uid: &str,
     rights: OptionalRights,
     force: bool,
-) -> Result<(), MemberError> {
+) -> Result<(), Failure> {
     let mut account = account(hub_uid, rights)?;
     account.extend(policy(member).await?);
     preview::check(member, account.iter(), force).await?;
@@ -240,7 +220,7 @@ pub(crate) async fn grant(
     rights: OptionalRights,
     token: NewToken<'_>,
     force: bool,
-) -> Result<Granted, MemberError> {
+) -> Result<Granted, Failure> {
     let [new, old] = token.secrets(hub_uid)?;
     grant_rights(member, hub_uid, rights, force).await?;
     // An earlier join may have left an unused Secret of this name.
@@ -278,16 +258,13 @@ fn short(hub_uid: &str) -> &str {
 
 /// Returns the CA certificates with which the hub will verify the member, before a token provides
 /// them.
-pub(crate) async fn published_authorities(member: &ApiServer) -> Result<String, MemberError> {
+pub(crate) async fn published_authorities(member: &ApiServer) -> Result<String, Failure> {
     let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), "kube-system");
-    let map = match member.request(maps.get_opt("kube-root-ca.crt")).await {
-        Ok(map) => map,
-        Err(RequestError::NotAllowed { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let data = map.and_then(|map| map.data).unwrap_or_default();
+    let map = allowed(member.request(maps.get_opt("kube-root-ca.crt")).await)?;
+    let data = map.flatten().and_then(|map| map.data);
+    let data = data.unwrap_or_default();
     let cluster_ca = data.get("ca.crt").map(String::as_str);
-    authorities(member, cluster_ca.unwrap_or_default())
+    Ok(authorities(member, cluster_ca.unwrap_or_default())?)
 }
 
 fn authorities(member: &ApiServer, cluster_ca: &str) -> Result<String, MemberError> {
@@ -345,7 +322,7 @@ fn pem(certificate: &[u8]) -> String {
 
 /// Connects with the Secret for the hub as the controller will, at the URL of the kubeconfig.
 /// Retries for [`RIGHTS_WITHIN`] until newly granted rights take effect.
-pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result<(), MemberError> {
+pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result<(), Failure> {
     let as_account = as_account(member, secret).map_err(|why| MemberError::Unusable {
         url: member.url(),
         why,
@@ -360,7 +337,7 @@ pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result
                 sleep(RIGHTS_EVERY).await;
             }
             Err(RequestError::Unreachable { address, why, .. }) => {
-                return Err(MemberError::Unusable { url: address, why });
+                return Err(MemberError::Unusable { url: address, why }.into());
             }
             Err(error) => return Err(error.into()),
         }
@@ -381,28 +358,13 @@ fn as_account(member: &ApiServer, secret: &DynamicObject) -> Result<ApiServer, S
 }
 
 /// Deletes all objects that [`grant`] created for the hub with the given UID. The account remains
-/// while another hub has a token for it.
-pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), MemberError> {
+/// while another hub has a token for it. A dry run changes nothing.
+pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str, run: Run) -> Result<(), Failure> {
     let revocation = Revocation::read(member, hub_uid).await?;
     for object in &revocation.objects {
-        objects::remove(member, object).await?;
+        objects::remove_with(member, object, run).await?;
     }
-    revocation.report_kept()
-}
-
-/// Prints the objects that [`revoke`] would delete. Changes nothing.
-pub(crate) async fn preview_revocation(
-    member: &ApiServer,
-    hub_uid: &str,
-) -> Result<(), MemberError> {
-    let revocation = Revocation::read(member, hub_uid).await?;
-    for object in &revocation.objects {
-        if objects::get(member, object).await?.is_some() {
-            let title = objects::title(object);
-            output::result(format_args!("member: {title} deleted (dry run)"))?;
-        }
-    }
-    revocation.report_kept()
+    Ok(revocation.report_kept()?)
 }
 
 /// Objects of a member to delete with one hub, in order of deletion.
@@ -413,7 +375,7 @@ struct Revocation {
 }
 
 impl Revocation {
-    async fn read(member: &ApiServer, hub_uid: &str) -> Result<Self, MemberError> {
+    async fn read(member: &ApiServer, hub_uid: &str) -> Result<Self, Failure> {
         let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
         let of_hubs = ListParams::default().labels(labels::HUB);
         let tokens = member.request(secrets.list_metadata(&of_hubs)).await?;
@@ -445,13 +407,13 @@ impl Revocation {
         Ok(Self { objects, shared })
     }
 
-    fn report_kept(&self) -> Result<(), MemberError> {
+    fn report_kept(&self) -> Result<(), OutputError> {
         if self.shared {
-            return Ok(output::result("member: account kept, another hub uses it")?);
+            return output::result("member: account kept, another hub uses it");
         }
-        Ok(output::result(format_args!(
+        output::result(format_args!(
             "member: namespace/{DEFAULT_NAMESPACE} kept; delete it if it is empty"
-        ))?)
+        ))
     }
 }
 

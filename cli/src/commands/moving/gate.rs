@@ -14,7 +14,7 @@ use causeway::domain::ServiceKey;
 use futures::{StreamExt as _, pin_mut};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
-use kube::api::{DynamicObject, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::json;
@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
 use crate::cluster::karmada::{Work, is_executed, selector, work_kind};
 use crate::cluster::lease::{Controller, LeaseName};
-use crate::cluster::objects::FIELD_MANAGER;
+use crate::cluster::objects::{self, Run};
 
 /// Lease of the leader of karmada-controller-manager
 /// (`cmd/controller-manager/app/options/options.go`).
@@ -129,13 +129,11 @@ pub(crate) async fn probe(
     value: Option<&str>,
 ) -> Result<(), RequestError> {
     let services: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), &key.namespace);
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": { labels::PROBE: value } } }));
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let probed = hub.found(services.patch_metadata(&key.name, &parameters, &patch));
-    probed.await.map(drop)
+    let patch = json!({ "metadata": { "annotations": { labels::PROBE: value } } });
+    match objects::merge(hub, &services, &key.name, &patch, Run::Real).await {
+        Err(RequestError::NotFound { .. }) => Ok(()),
+        probed => probed,
+    }
 }
 
 /// Returns the kubectl command that sets the probe.

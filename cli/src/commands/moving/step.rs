@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use causeway::api::{Cluster, MultiClusterService};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{
-    DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy,
-};
+use kube::api::{DeleteParams, DynamicObject, Preconditions, PropagationPolicy};
 use kube::{Api, Resource, ResourceExt as _};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::karmada::{Work, work_kind};
-use crate::cluster::objects::FIELD_MANAGER;
+use crate::cluster::objects::{self, Run};
 use crate::observe::connect::{self, ConnectError};
 
 /// Object at the resource version that was read. Writes apply to that version only.
@@ -139,22 +136,27 @@ impl Step {
         hub: &ApiServer,
         members: &mut Members<'_>,
     ) -> Result<Done, StepError> {
+        let works = |target: &Target| -> Api<DynamicObject> {
+            Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind())
+        };
         match self {
             Self::PatchWork(target, value) => {
-                let api: Api<DynamicObject> =
-                    Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind());
-                done(merge(hub, &api, target, value).await).map_err(StepError::Hub)
+                let patched =
+                    objects::merge(hub, &works(target), &target.name, value, Run::Real).await;
+                done(patched).map_err(StepError::Hub)
             }
             Self::DeleteWork(target) => {
-                let api: Api<DynamicObject> =
-                    Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind());
-                let deleted = hub.request(api.delete(&target.name, &target.only())).await;
+                let works = works(target);
+                let deleted = hub
+                    .request(works.delete(&target.name, &target.only()))
+                    .await;
                 done(deleted.map(drop)).map_err(StepError::Hub)
             }
             Self::PatchService(target, value) => {
                 let api: Api<MultiClusterService> =
                     Api::namespaced(hub.client.clone(), &target.namespace);
-                done(merge(hub, &api, target, value).await).map_err(StepError::Hub)
+                let patched = objects::merge(hub, &api, &target.name, value, Run::Real).await;
+                done(patched).map_err(StepError::Hub)
             }
             Self::DeleteSlice(member, target) => {
                 let server = members.connect(hub, member).await?;
@@ -167,21 +169,6 @@ impl Step {
             }
         }
     }
-}
-
-async fn merge<K: Clone + DeserializeOwned + std::fmt::Debug>(
-    hub: &ApiServer,
-    api: &Api<K>,
-    target: &Target,
-    patch: &Value,
-) -> Result<(), RequestError> {
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let patch = Patch::Merge(patch);
-    let patched = api.patch_metadata(&target.name, &parameters, &patch);
-    hub.request(patched).await.map(drop)
 }
 
 fn done(answer: Result<(), RequestError>) -> Result<Done, RequestError> {

@@ -8,20 +8,21 @@ use std::collections::BTreeSet;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Query, StatusError};
+use super::Query;
 use crate::cluster::api_server::RequestError;
 use crate::commands::overview::{MISPLACED, Snapshot, karmadas};
 use crate::observe::connect::{self, READ_WITHIN};
 use crate::observe::fleet::Change;
 use crate::observe::follow::{Changes, Follow, follow};
 use crate::observe::misplaced;
-use crate::term::exit::ExitState;
+use crate::observe::once::GatherError;
+use crate::term::exit::{ExitState, Failure};
 use crate::term::output::{self, Reader};
 use crate::term::screen::Screen;
 use crate::views::status::changes::Printer;
 
 /// Prints the status and its changes until the reader of standard output is gone.
-pub(super) async fn run(query: &Query<'_>) -> Result<ExitState, StatusError> {
+pub(super) async fn run(query: &Query<'_>) -> Result<ExitState, Failure> {
     let screen = Screen::stdout(query.args.color.color);
     let format = query.args.output.format;
     let mut printer = Printer::new(format, screen);
@@ -77,7 +78,7 @@ impl Live<'_> {
     ///
     /// # Errors
     /// The hub refuses or does not answer within its timeout.
-    async fn read(&mut self, received: &mut Changes) -> Result<(), StatusError> {
+    async fn read(&mut self, received: &mut Changes) -> Result<(), Failure> {
         let by = Instant::now() + self.query.overview.hub.answer_within;
         while !self.follow.fleet.hub.link.row().connected {
             match timeout_at(by, received.recv()).await {
@@ -106,7 +107,7 @@ impl Live<'_> {
         Ok(())
     }
 
-    fn apply(&mut self, change: Change) -> Result<(), StatusError> {
+    fn apply(&mut self, change: Change) -> Result<(), Failure> {
         let touched = self.follow.apply(change);
         match touched.member {
             Some(name) => {
@@ -153,9 +154,11 @@ impl Live<'_> {
 
     /// Ends the command if the hub refuses a request or was never listed. Reports any other failure
     /// once: the watches restart.
-    fn hub_ended(&mut self, why: RequestError) -> Result<(), StatusError> {
+    fn hub_ended(&mut self, why: RequestError) -> Result<(), Failure> {
         match why {
-            RequestError::NotFound { .. } => return Err(StatusError::no_api()),
+            RequestError::NotFound { .. } => {
+                return Err(GatherError::NoApi("MultiClusterService").into());
+            }
             RequestError::NotAllowed { .. } => return Err(why.into()),
             why if !self.is_listed => return Err(why.into()),
             _ => {}

@@ -22,18 +22,18 @@ use crate::commands::membership::agent::{AgentObjects, AgentRequest};
 use crate::commands::membership::hub;
 use crate::commands::membership::member;
 use crate::observe::connect::{self, ConnectError};
-use crate::term::exit::ExitState;
-use crate::term::output::{self, Format};
+use crate::term::exit::{ExitState, Failure};
+use crate::term::output::{self, Format, OutputError};
 
 /// Pause between two attempts to read the member.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Adds a member to the tunnel. Returns [`ExitState::Unknown`] if whether its agent is connected
 /// cannot be read.
-pub(super) async fn run(hub: &HubArgs, args: &TunnelAddArgs) -> Result<ExitState, ChangeError> {
+pub(super) async fn run(hub: &HubArgs, args: &TunnelAddArgs) -> Result<ExitState, Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
-    change::check_verified(&hub)?;
+    hub.check_verified(change::KEY)?;
     let member = change::member(&args.member).await?;
     let cluster = pulled(&hub, &name, args).await?;
     let reached = reached(&hub, &name, &cluster, args).await?;
@@ -91,18 +91,21 @@ async fn pulled(
     hub: &ApiServer,
     name: &ClusterName,
     args: &TunnelAddArgs,
-) -> Result<Cluster, ChangeError> {
+) -> Result<Cluster, Failure> {
     let cluster = change::read(hub, name).await?;
     let cluster = cluster.ok_or_else(|| ChangeError::Absent(name.clone()))?;
     if change::is_joined(hub, name).await? {
         return Err(ChangeError::Joined {
             name: name.clone(),
             address: args.tunnel.clone(),
-        });
+        }
+        .into());
     }
     match &cluster.spec {
-        spec if spec.sync_mode != Some(SyncMode::Pull) => Err(ChangeError::Pushed(name.clone())),
-        spec if spec.secret_ref.is_none() => Err(ChangeError::NoSecret(name.clone())),
+        spec if spec.sync_mode != Some(SyncMode::Pull) => {
+            Err(ChangeError::Pushed(name.clone()).into())
+        }
+        spec if spec.secret_ref.is_none() => Err(ChangeError::NoSecret(name.clone()).into()),
         _ => Ok(cluster),
     }
 }
@@ -117,7 +120,7 @@ async fn reached(
     name: &ClusterName,
     cluster: &Cluster,
     args: &TunnelAddArgs,
-) -> Result<Result<ApiServer, ConnectError>, ChangeError> {
+) -> Result<Result<ApiServer, ConnectError>, Failure> {
     let mut cluster = cluster.clone();
     let annotations = cluster.annotations_mut();
     annotations.insert(labels::TUNNEL.to_owned(), "true".to_owned());
@@ -127,12 +130,13 @@ async fn reached(
         Err(why) => Err(ChangeError::Unusable {
             name: name.clone(),
             why,
-        }),
+        }
+        .into()),
     }
 }
 
 /// Prints the objects of the member. A dry run leaves the Secret out.
-fn print(agent: AgentObjects, args: &TunnelAddArgs) -> Result<(), ChangeError> {
+fn print(agent: AgentObjects, args: &TunnelAddArgs) -> Result<(), OutputError> {
     let mut objects = vec![agent.namespace];
     if args.dry_run.is_none() {
         output::progress(
@@ -150,7 +154,7 @@ fn print(agent: AgentObjects, args: &TunnelAddArgs) -> Result<(), ChangeError> {
         Some(Format::Json) => output::list(&objects)?,
         Some(Format::Yaml) | None => output::manifest(&objects)?,
     };
-    Ok(output::result(text)?)
+    output::result(text)
 }
 
 /// Waits until the member, which the hub knows by its UID, answers through the tunnel.
@@ -158,7 +162,7 @@ async fn connected(
     member: &ApiServer,
     (name, id): (&ClusterName, Option<&str>),
     args: &TunnelAddArgs,
-) -> Result<(), ChangeError> {
+) -> Result<(), Failure> {
     let deadline = Instant::now() + args.timeout;
     let mut last = String::new();
     loop {
@@ -183,7 +187,8 @@ async fn connected(
                 seconds: args.timeout.as_secs(),
                 remedy: remedy(&state, &member.url(), args),
                 state,
-            });
+            }
+            .into());
         }
         last = state;
         sleep(EVERY).await;

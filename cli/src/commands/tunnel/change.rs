@@ -6,26 +6,20 @@ use causeway::target::is_tunnelled;
 use kube::Api;
 
 use crate::args::MemberArgs;
-use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::identity::AnotherCluster;
 use crate::cluster::objects::{self, Run};
 use crate::cluster::tunnel::address::TunnelAddress;
-use crate::commands::membership::MembershipError;
 use crate::commands::membership::hub;
 use crate::observe::connect::ConnectError;
-use crate::term::exit::{CommandError, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, Failure};
+
+/// Name of the secret of an agent for [`ApiServer::check_verified`].
+pub(super) const KEY: &str = "the key of the agent";
 
 /// Failed change of a member of the tunnel.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
-    #[error(transparent)]
-    Membership(MembershipError),
-    #[error(
-        "the kubeconfig of the {side} {what}, so anybody could answer for it and take the key of \
-         the agent; add certificate-authority-data and an https:// server to it"
-    )]
-    Insecure { side: Side, what: &'static str },
     #[error(
         "the hub has no Cluster {0}; karmada-agent creates that of a member in Pull mode, and \
          kubectl mcs join that of any other"
@@ -76,52 +70,26 @@ pub(crate) enum ChangeError {
     },
 }
 
-impl CommandError for ChangeError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Membership(error) => error.exit_code(),
-            Self::Insecure { .. } => USAGE,
-            _ => PROBLEM,
-        }
-    }
-}
-
-impl<E: Into<MembershipError>> From<E> for ChangeError {
-    fn from(error: E) -> Self {
-        Self::Membership(error.into())
-    }
-}
+impl CommandError for ChangeError {}
 
 /// Connects to the member if its kubeconfig is given.
-pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, ChangeError> {
+pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, Failure> {
     let Some(file) = &args.member_kubeconfig else {
         return Ok(None);
     };
-    let member = ApiServer::member(file, args.member_context.as_deref()).await?;
-    check_verified(&member)?;
+    let member = ApiServer::member(Some(file), args.member_context.as_deref()).await?;
+    member.check_verified(KEY)?;
     Ok(Some(member))
 }
 
-/// Rejects a server whose identity is not verified.
-pub(super) fn check_verified(server: &ApiServer) -> Result<(), ChangeError> {
-    let side = server.side;
-    match server.unverified() {
-        Some(what) => Err(ChangeError::Insecure { side, what }),
-        None => Ok(()),
-    }
-}
-
 /// Reads a Cluster of the hub.
-pub(super) async fn read(
-    hub: &ApiServer,
-    name: &ClusterName,
-) -> Result<Option<Cluster>, ChangeError> {
+pub(super) async fn read(hub: &ApiServer, name: &ClusterName) -> Result<Option<Cluster>, Failure> {
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     Ok(hub.found(clusters.get(name.as_str())).await?)
 }
 
 /// Whether `kubectl mcs join` made the credentials of a member.
-pub(super) async fn is_joined(hub: &ApiServer, name: &ClusterName) -> Result<bool, ChangeError> {
+pub(super) async fn is_joined(hub: &ApiServer, name: &ClusterName) -> Result<bool, Failure> {
     Ok(hub::credentials(hub, name).await?.is_some())
 }
 
@@ -132,21 +100,18 @@ pub(super) async fn choose_tunnel(
     name: &ClusterName,
     (cluster, is_wanted): (&Cluster, bool),
     run: Option<Run>,
-) -> Result<String, ChangeError> {
+) -> Result<String, Failure> {
     let title = objects::title(&hub::bare_cluster(name)?);
     if is_tunnelled(cluster) == is_wanted {
         return Ok(format!("hub: {title} unchanged"));
     }
     let value = is_wanted.then_some("true");
-    let suffix = match run {
-        Some(Run::Real) => "",
-        Some(Run::Dry) => " (server dry run)",
-        None => " (dry run)",
-    };
+    let suffix = run.map_or(" (dry run)", Run::note);
     if let Some(run) = run {
-        let annotated = hub::annotate(hub, name, labels::TUNNEL, value, run == Run::Dry).await;
-        match annotated {
-            Err(RequestError::NotFound { .. }) => return Err(ChangeError::Absent(name.clone())),
+        match hub::annotate(hub, name, labels::TUNNEL, value, run).await {
+            Err(RequestError::NotFound { .. }) => {
+                return Err(ChangeError::Absent(name.clone()).into());
+            }
             annotated => annotated?,
         }
     }

@@ -13,19 +13,20 @@ use crate::cluster::identity;
 use crate::cluster::objects::{self, Run};
 use crate::commands::membership::hub;
 use crate::commands::membership::member::agent;
-use crate::term::output;
+use crate::term::exit::Failure;
+use crate::term::output::{self, OutputError};
 
 /// Removes a member from the tunnel. A Cluster that is gone leaves an agent, which is deleted too.
-pub(super) async fn run(hub: &HubArgs, args: &TunnelRemoveArgs) -> Result<(), ChangeError> {
+pub(super) async fn run(hub: &HubArgs, args: &TunnelRemoveArgs) -> Result<(), Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let member = change::member(&args.member).await?;
     let cluster = change::read(&hub, &name).await?;
     if change::is_joined(&hub, &name).await? {
-        return Err(ChangeError::OfJoin(name));
+        return Err(ChangeError::OfJoin(name).into());
     }
     if cluster.is_none() && member.is_none() {
-        return Err(ChangeError::Absent(name));
+        return Err(ChangeError::Absent(name).into());
     }
     if let Some(member) = &member {
         check_identity(&hub, &name, &member.uid().await?).await?;
@@ -43,46 +44,40 @@ pub(super) async fn run(hub: &HubArgs, args: &TunnelRemoveArgs) -> Result<(), Ch
         ))?,
     }
     match cluster {
-        Some(cluster) if run.is_some() => note_endpoint(&name, &cluster),
+        Some(cluster) if run.is_some() => Ok(note_endpoint(&name, &cluster)?),
         _ => Ok(()),
     }
 }
 
 /// Checks that the cluster with this UID is the member of that name, and no other of the hub.
-async fn check_identity(hub: &ApiServer, name: &ClusterName, uid: &str) -> Result<(), ChangeError> {
+async fn check_identity(hub: &ApiServer, name: &ClusterName, uid: &str) -> Result<(), Failure> {
     for known in hub::known(hub).await? {
         let id = known.id.as_deref();
         if known.name == name.as_str() {
             let checked = identity::check_identity(&known.name, id, uid);
             checked.map_err(ChangeError::AnotherCluster)?;
         } else if id == Some(uid) {
-            return Err(ChangeError::IsAnother { other: known.name });
+            return Err(ChangeError::IsAnother { other: known.name }.into());
         }
     }
     Ok(())
 }
 
 /// Deletes the objects of this hub's agent, or prints them.
-async fn delete(hub: &ApiServer, member: &ApiServer, run: Option<Run>) -> Result<(), ChangeError> {
+async fn delete(hub: &ApiServer, member: &ApiServer, run: Option<Run>) -> Result<(), Failure> {
     for object in agent::owned(member, &hub.uid().await?).await? {
-        match run {
-            Some(_) => objects::remove(member, &object).await?,
-            None => {
-                let title = objects::title(&object);
-                output::result(format_args!("member: {title} deleted (dry run)"))?;
-            }
-        }
+        objects::remove_with(member, &object, run.unwrap_or(Run::Dry)).await?;
     }
     Ok(output::result(format_args!(
         "member: namespace/{DEFAULT_NAMESPACE} kept; delete it if it is empty"
     ))?)
 }
 
-fn note_endpoint(name: &ClusterName, cluster: &Cluster) -> Result<(), ChangeError> {
+fn note_endpoint(name: &ClusterName, cluster: &Cluster) -> Result<(), OutputError> {
     let endpoint = cluster.spec.api_endpoint.as_deref().unwrap_or_default();
     let proxy = cluster.spec.proxy_url.as_ref();
     let by = proxy.map_or("", |_| " through the proxy of spec.proxyURL");
-    Ok(output::result(format_args!(
+    output::result(format_args!(
         "the hub dials {name} from now on, at {endpoint}{by}"
-    ))?)
+    ))
 }

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::domain::ServiceKey;
-use causeway_engine::explain::{Diagnosis, Explanation};
+use causeway_engine::explain::Explanation;
 use causeway_engine::model::slice::Exposure;
-use causeway_engine::reasons::Reason;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -24,7 +23,7 @@ use crate::observe::link::ConnectionRow;
 use crate::observe::service::Snapshot;
 use crate::observe::touched::Touched;
 use crate::observe::verification::{self, Verification};
-use crate::views::explain::{Answer, explained, health};
+use crate::views::explain::{Answer, explained, health, not_running};
 use crate::views::status::clusterset;
 use crate::views::status::karmada::{Observations, Observed, is_karmadas};
 use crate::views::status::report::{Report, Scope};
@@ -356,8 +355,7 @@ impl Live {
         update.services.insert(exported, row);
         if self.feed.is_explained(key) {
             if let Some(problem) = &self.server.problem {
-                let problem = Diagnosis::new(Reason::ControllerNotRunning, problem.as_str());
-                explanation.add(problem.fix(lease::REMEDY));
+                explanation.add(not_running(problem));
             }
             let asked = self.asked.get(key).map(|(_, asked)| asked.clone());
             let verified = asked.unwrap_or_default().verified;
@@ -422,12 +420,11 @@ fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceR
     let mcs = snapshot.mcs.as_ref()?;
     let mut observations = Observations::new();
     if is_karmadas(mcs) {
-        let key = &snapshot.key;
         let observed = Observed {
             health: Some(health(snapshot, explanation)),
             unapplied: None,
         };
-        observations.insert((key.namespace.to_string(), key.name.to_string()), observed);
+        observations.insert(snapshot.key.clone(), observed);
     }
     // The explanation contains the participating clusters.
     let report = Report::new(Scope::One, None, std::slice::from_ref(mcs));
@@ -462,8 +459,7 @@ mod tests {
                     Some(row.with_paths(cluster, paths))
                 })
                 .collect();
-            let problem = Diagnosis::new(Reason::ControllerNotRunning, "nobody holds the Lease");
-            explanation.add(problem.fix(lease::REMEDY));
+            explanation.add(not_running("nobody holds the Lease"));
             let rows = serde_json::json!({
                 "native": native, "exported": exported, "clusters": clusters, "explain": explanation,
             });

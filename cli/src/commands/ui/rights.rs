@@ -10,13 +10,11 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::definitions::DEFINE;
-use crate::term::exit::{CommandError, PROBLEM, UNKNOWN};
+use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN};
 
 /// Failure that would leave the page empty.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RightsError {
-    #[error(transparent)]
-    Request(RequestError),
     #[error("the hub serves no {0}; install the CRD: {DEFINE}")]
     NoApi(&'static str),
     #[error(
@@ -33,7 +31,6 @@ pub(crate) enum RightsError {
 impl CommandError for RightsError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Request(error) => error.exit_code(),
             Self::Forbidden { .. } => UNKNOWN,
             _ => PROBLEM,
         }
@@ -46,7 +43,7 @@ const ONE_NAMESPACE: &str = ", or show one namespace in which you have them: -n 
 ///
 /// # Errors
 /// [`RightsError`] names the missing right or CRD and the remedy.
-pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<(), RightsError> {
+pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<(), Failure> {
     let hint = match namespace {
         Some(_) => "",
         None => ONE_NAMESPACE,
@@ -64,19 +61,20 @@ async fn lists<K>(
     api: Api<K>,
     kind: &'static str,
     hint: &'static str,
-) -> Result<(), RightsError>
+) -> Result<(), Failure>
 where
     K: Resource + Clone + Debug + DeserializeOwned,
 {
     let one = ListParams::default().limit(1);
     match hub.request(api.list_metadata(&one)).await {
         Ok(_) => Ok(()),
-        Err(RequestError::NotFound { .. }) => Err(RightsError::NoApi(kind)),
+        Err(RequestError::NotFound { .. }) => Err(RightsError::NoApi(kind).into()),
         Err(RequestError::NotAllowed { message, .. }) => Err(RightsError::Forbidden {
             kind,
             why: message,
             hint,
-        }),
-        Err(error) => Err(RightsError::Request(error)),
+        }
+        .into()),
+        Err(error) => Err(error.into()),
     }
 }

@@ -3,46 +3,43 @@
 
 use std::time::Duration;
 
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{MultiClusterService, labels};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::DynamicObject;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::json;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
-use super::serving::is_kept;
-use super::{POLL_INTERVAL, UninstallError, list};
-use crate::args::CONTROLLER_LEASE;
+use super::UninstallError;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
-use crate::cluster::lease::{Controller, LeaseName};
-use crate::cluster::objects::{self, FIELD_MANAGER};
-use crate::commands::membership::hub;
+use crate::cluster::lease::{CONTROLLER_LEASE, Controller};
+use crate::cluster::objects::{self, Run};
+use crate::cluster::wait;
+use crate::commands::membership::{hub, is_kept};
+use crate::observe::once;
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Checks that no controller can add the finalizers again: `uninstall` deletes its Deployment, or
 /// no controller holds the Lease.
-pub(super) async fn check(
-    hub: &ApiServer,
-    objects: &[DynamicObject],
-) -> Result<(), UninstallError> {
+pub(super) async fn check(hub: &ApiServer, objects: &[DynamicObject]) -> Result<(), Failure> {
     let goes = objects.iter().any(bundle::is_deployment);
     match holder(hub).await? {
         Some(holder) if !goes => Err(UninstallError::StillRuns {
             holder,
             lease: CONTROLLER_LEASE.to_owned(),
-        }),
+        }
+        .into()),
         _ => Ok(()),
     }
 }
 
-async fn holder(hub: &ApiServer) -> Result<Option<String>, UninstallError> {
-    let lease = CONTROLLER_LEASE.split_once('/');
-    let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    let controller = Controller::read(hub, &LeaseName(lease)).await?;
+async fn holder(hub: &ApiServer) -> Result<Option<String>, Failure> {
+    let controller = Controller::of_manifests(hub).await?;
     if matches!(controller, Controller::Unknown) {
-        return Err(UninstallError::LeaseForbidden(CONTROLLER_LEASE));
+        return Err(UninstallError::LeaseForbidden(CONTROLLER_LEASE).into());
     }
     Ok(controller.holder(Timestamp::now()).map(ToOwned::to_owned))
 }
@@ -53,39 +50,31 @@ pub(super) async fn remove_finalizers(
     hub: &ApiServer,
     objects: &[DynamicObject],
     timeout: Duration,
-) -> Result<(), UninstallError> {
+) -> Result<(), Failure> {
     for object in objects.iter().filter(|one| bundle::is_deployment(one)) {
         objects::remove(hub, object).await?;
     }
-    let deadline = Instant::now() + timeout;
-    let mut ticks = interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = String::new();
-    loop {
-        ticks.tick().await;
+    let left = wait::none_left(Instant::now() + timeout, "", async || {
         let left = match holder(hub).await? {
             Some(holder) => format!("{holder}, which holds Lease {CONTROLLER_LEASE}"),
             None => remove_all(hub).await?,
         };
-        if left.is_empty() {
-            return Ok(());
-        }
-        if Instant::now() >= deadline {
+        Ok((!left.is_empty()).then_some(left))
+    });
+    match left.await? {
+        None => Ok(()),
+        Some(left) => {
             let seconds = timeout.as_secs();
-            return Err(UninstallError::FinalizersLeft { seconds, left });
+            Err(UninstallError::FinalizersLeft { seconds, left }.into())
         }
-        if left != last {
-            output::progress(format_args!("waiting for {left}"))?;
-        }
-        last = left;
     }
 }
 
 /// Removes the finalizers. Returns the names of objects that changed meanwhile and must be read
 /// again.
-async fn remove_all(hub: &ApiServer) -> Result<String, UninstallError> {
-    let services: Vec<MultiClusterService> = list(hub).await?;
-    let clusters: Vec<Cluster> = list(hub).await?;
+async fn remove_all(hub: &ApiServer) -> Result<String, Failure> {
+    let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
+    let clusters = once::clusters(hub).await?.unwrap_or_default();
     let mut again = Vec::new();
     for service in services.iter().filter(|one| is_kept(*one)) {
         let namespace = service.namespace().unwrap_or_default();
@@ -119,7 +108,7 @@ async fn remove_finalizer<K>(
     api: &Api<K>,
     object: &K,
     command: &str,
-) -> Result<bool, UninstallError>
+) -> Result<bool, Failure>
 where
     K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {
@@ -127,17 +116,11 @@ where
     let others: Vec<_> = others.filter(|one| *one != labels::FINALIZER).collect();
     let version = &object.meta().resource_version;
     let patch = json!({ "metadata": { "finalizers": others, "resourceVersion": version } });
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let reported = format!("{command} --type=merge -p '{patch}'");
-    let (name, patch) = (object.name_any(), Patch::Merge(patch));
-    match hub
-        .request(api.patch_metadata(&name, &parameters, &patch))
-        .await
-    {
-        Ok(_) => output::result(reported).map(|()| true).map_err(Into::into),
+    match objects::merge(hub, api, &object.name_any(), &patch, Run::Real).await {
+        Ok(()) => {
+            output::result(format_args!("{command} --type=merge -p '{patch}'"))?;
+            Ok(true)
+        }
         Err(RequestError::NotFound { .. }) => Ok(true),
         Err(RequestError::Conflict { .. }) => Ok(false),
         Err(error) => Err(error.into()),
@@ -145,7 +128,7 @@ where
 }
 
 /// Prints the objects that remain and the command that deletes them.
-pub(super) async fn report(hub: &ApiServer) -> Result<(), UninstallError> {
+pub(super) async fn report(hub: &ApiServer) -> Result<(), Failure> {
     Ok(output::result(format_args!(
         "note: nothing updates what causeway wrote into the members: endpoints stay in the consumers as they are now. kubectl mcs install manages it again; \
          to delete it, run in each member: {}",

@@ -7,18 +7,18 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 
-use super::UninstallError;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::commands::membership::hub;
 use crate::observe::connect;
 use crate::observe::scope::Scope;
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Prints the members that still hold objects of this hub, and the members that could not be read.
 pub(super) async fn report(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &Cluster>,
-) -> Result<(), UninstallError> {
+) -> Result<(), Failure> {
     let uid = hub.uid().await?;
     let own = &format!("{}={uid}", labels::HUB);
     let read = connect::read_each(hub, clusters, false, |member| has_any(member, own));

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::ServiceKey;
 use causeway::domain::protected::MEMBERS_NAMESPACE;
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
 use crate::cluster::karmada::{self, Work};
+use crate::commands::membership::is_kept;
+use crate::observe::service::key_of;
 
 /// Maximum number of objects of a kind that a message names.
 const NAMED: usize = 10;
@@ -35,7 +37,7 @@ impl ManagedByKarmada {
     pub(super) fn of(services: &[MultiClusterService], works: &[Work]) -> Self {
         let mut karmadas = Self::default();
         for service in services {
-            let key = key(service);
+            let key = key_of(service);
             let mut own = works.iter().filter(|work| work.manages_service());
             let own = own.find(|work| work.service().as_ref() == Some(&key));
             let why = match (own, karmada::finalizers(service).first()) {
@@ -53,7 +55,7 @@ impl ManagedByKarmada {
 
     /// Whether Karmada manages a service.
     pub(super) fn has(&self, service: &MultiClusterService) -> bool {
-        self.services.contains_key(&key(service))
+        self.services.contains_key(&key_of(service))
     }
 
     /// Lists the services with evidence, for example `shop/foo (Work karmada-es-a/foo-1)`. Returns
@@ -73,10 +75,6 @@ impl ManagedByKarmada {
             .map(|key| format!("  kubectl mcs hand-over {} -n {}", key.name, key.namespace));
         (!self.kept.is_empty()).then(|| lines(all))
     }
-}
-
-fn key(service: &MultiClusterService) -> ServiceKey {
-    ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any())
 }
 
 impl Serving {
@@ -184,13 +182,6 @@ fn lines(all: impl Iterator<Item = String>) -> String {
     all.join("\n")
 }
 
-/// Whether an object has causeway's finalizer, which blocks deletion until the controller has
-/// cleaned up.
-pub(super) fn is_kept(object: &impl Resource) -> bool {
-    let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
-    finalizers.iter().any(|one| one == labels::FINALIZER)
-}
-
 /// Whether the Cluster's credentials are in the namespace that `join` uses, or at its agent.
 fn is_joined(cluster: &Cluster) -> bool {
     let secret = cluster.spec.secret_ref.as_ref();
@@ -200,6 +191,7 @@ fn is_joined(cluster: &Cluster) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use causeway::api::labels;
     use serde_json::json;
 
     use super::*;

@@ -13,6 +13,7 @@ use super::report::{ConsumerReport, Report, ServiceReport};
 use super::targets::{Dialler, Targets};
 use super::{Notes, VerifyError};
 use crate::cluster::objects::ObjectError;
+use crate::term::exit::Failure;
 
 impl Targets {
     /// Returns the providers of the paths.
@@ -51,7 +52,7 @@ impl Targets {
         (diallers, untried): (Vec<Dialler>, Vec<String>),
         notes: Notes<'_>,
         stop: impl Future<Output = ()>,
-    ) -> Result<Report, VerifyError> {
+    ) -> Result<Report, Failure> {
         let mut involved = Self::providers(&diallers);
         involved.extend(diallers.iter().map(|dialler| dialler.cluster.clone()));
         let mut pods: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
@@ -69,7 +70,7 @@ impl Targets {
         let deleted = join_all(pods.values().map(Pods::delete)).await;
         let left: Vec<_> = deleted.into_iter().flatten().collect();
         if !left.is_empty() {
-            return Err(VerifyError::Left(left.join("; ")));
+            return Err(VerifyError::Left(left.join("; ")).into());
         }
         finished.ok_or(VerifyError::Interrupted)?
     }
@@ -80,7 +81,7 @@ impl Targets {
         pods: &mut BTreeMap<&str, Pods<'_>>,
         (mut diallers, mut untried): (Vec<Dialler>, Vec<String>),
         notes: Notes<'_>,
-    ) -> Result<Report, VerifyError> {
+    ) -> Result<Report, Failure> {
         notes("starting the pods".to_owned())?;
         let deadline = Instant::now() + run.timeout;
         let adopted = pods.iter_mut().map(|(name, pods)| async move {
@@ -113,7 +114,7 @@ impl Targets {
         pods: &mut BTreeMap<&str, Pods<'_>>,
         diallers: &[Dialler],
         deadline: Instant,
-    ) -> Result<BTreeMap<String, Result<std::net::IpAddr, String>>, VerifyError> {
+    ) -> Result<BTreeMap<String, Result<std::net::IpAddr, String>>, Failure> {
         let mut servers = BTreeMap::new();
         for provider in Self::providers(diallers) {
             let pod = run.pod(&server_name(&provider), &Role::Serve(&provider), None)?;

@@ -31,16 +31,12 @@ pub(super) enum PodError {
     Object(#[from] ObjectError),
     #[error("namespace {0} does not exist there; choose another with --probe-namespace")]
     NoNamespace(String),
-    #[error("pod {namespace}/{name} did not start in time{state}")]
-    NotStarted {
+    #[error("pod {namespace}/{name} did not {step} in time{state}")]
+    Late {
         namespace: String,
         name: String,
-        state: String,
-    },
-    #[error("pod {namespace}/{name} did not end in time{state}")]
-    NotEnded {
-        namespace: String,
-        name: String,
+        /// `start` or `end`.
+        step: &'static str,
         state: String,
     },
 }
@@ -213,11 +209,16 @@ impl<'a> Pods<'a> {
             status.pod_ip.as_ref()?.parse().ok()
         });
         let ready = ready.await;
-        ready.map_err(|_| PodError::NotStarted {
+        ready.map_err(|_| self.late(name, "start", state))
+    }
+
+    fn late(&self, name: &str, step: &'static str, state: String) -> PodError {
+        PodError::Late {
             namespace: self.namespace.to_owned(),
             name: name.to_owned(),
+            step,
             state,
-        })
+        }
     }
 
     /// Waits until a pod has ended and returns the outcomes that it printed.
@@ -235,19 +236,8 @@ impl<'a> Pods<'a> {
             matches!(phase, Some("Succeeded" | "Failed")).then_some(())
         });
         if ended.await.is_err() {
-            let (namespace, name) = (self.namespace.to_owned(), name.to_owned());
-            return Err(match has_started {
-                true => PodError::NotEnded {
-                    namespace,
-                    name,
-                    state,
-                },
-                false => PodError::NotStarted {
-                    namespace,
-                    name,
-                    state,
-                },
-            });
+            let step = if has_started { "end" } else { "start" };
+            return Err(self.late(name, step, state));
         }
         let parameters = LogParams {
             limit_bytes: Some(MAX_LOG),

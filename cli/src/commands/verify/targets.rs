@@ -17,7 +17,9 @@ use crate::args::WhatArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
+use crate::observe::service::key_of;
 use crate::observe::{kubeconfigs, networking};
+use crate::term::exit::Failure;
 
 /// Member with the user's rights, or the reason that it cannot be read.
 type Member = Result<ApiServer, String>;
@@ -45,13 +47,13 @@ pub(super) struct Dialler {
 }
 
 impl Targets {
-    pub(super) async fn read(hub: &ApiServer, what: &WhatArgs) -> Result<Self, VerifyError> {
+    pub(super) async fn read(hub: &ApiServer, what: &WhatArgs) -> Result<Self, Failure> {
         let mut clusters = once::clusters(hub).await?.unwrap_or_default();
         clusters.retain(|cluster| cluster.takes_part());
         let names: BTreeSet<_> = clusters.iter().map(|one| one.name_any()).collect();
         let unknown = what.from.iter().find(|one| !names.contains(*one));
         if let Some(unknown) = unknown {
-            return Err(VerifyError::NotJoined(unknown.clone()));
+            return Err(VerifyError::NotJoined(unknown.clone()).into());
         }
         let members = clusters.iter().map(|cluster| async {
             let name = cluster.name_any();
@@ -73,7 +75,7 @@ impl Targets {
     }
 
     /// Finds the services that the arguments name.
-    async fn find_services(&mut self, hub: &ApiServer, what: &WhatArgs) -> Result<(), VerifyError> {
+    async fn find_services(&mut self, hub: &ApiServer, what: &WhatArgs) -> Result<(), Failure> {
         let namespace = match what.all_namespaces {
             true => None,
             false => Some(hub.config.default_namespace.clone()),
@@ -116,11 +118,11 @@ impl Targets {
                 (_, Some(namespace)) => format!("a service of namespace {namespace}"),
                 _ => "any service".to_owned(),
             };
-            return Err(VerifyError::NotFound { what });
+            return Err(VerifyError::NotFound { what }.into());
         }
         if services.len() > MAX_SERVICES {
             let count = services.len();
-            return Err(VerifyError::TooMany { count });
+            return Err(VerifyError::TooMany { count }.into());
         }
         self.services = services.into_iter().collect();
         Ok(())
@@ -215,10 +217,6 @@ impl Targets {
         let cluster = clusters.find(|one| one.name_any() == name);
         cluster.map_or_else(Network::default, networking::network)
     }
-}
-
-fn key_of(object: &impl kube::ResourceExt) -> ServiceKey {
-    ServiceKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
 /// Returns the names of the nodes that can run pods.

@@ -8,7 +8,6 @@ use causeway::api::{Cluster, SyncMode};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use causeway_engine::messages::REPORT_SECRETS;
 use causeway_engine::reasons::Reason;
-use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
@@ -22,14 +21,14 @@ use crate::cluster::lease::{self, Controller};
 use crate::observe::connect::ConnectError;
 use crate::observe::installation::creation::Creation;
 use crate::observe::installation::rights::MissingRight;
-use crate::observe::installation::{Installation, Readable, Webhook, rollout};
+use crate::observe::installation::{Installation, Readable, Webhook, has_bundle, rollout};
 use crate::observe::misplaced::Misplaced;
 use crate::observe::service::is_ready;
 use crate::term::table::listed;
 
 /// Evaluates all checks of an installation.
 pub(crate) fn diagnose(installation: &Installation) -> Vec<Check> {
-    let mut checks = vec![Check::new("hub", State::Healthy, &installation.hub)];
+    let mut checks = vec![Check::healthy("hub", &installation.hub)];
     checks.extend(
         installation
             .definitions
@@ -57,16 +56,12 @@ pub(crate) fn diagnose(installation: &Installation) -> Vec<Check> {
     checks
 }
 
-fn unchecked(name: impl Into<String>, why: impl std::fmt::Display) -> Check {
-    Check::new(name, State::Unknown, format!("not checked: {why}"))
-}
-
 fn definition(kind: &str, served: &Readable<bool>) -> Check {
     let name = format!("definition of {kind}");
     match served {
-        Ok(true) => Check::new(name, State::Healthy, "served"),
-        Ok(false) => Check::new(name, State::Unhealthy, "not served by the hub").remedy(DEFINE),
-        Err(why) => unchecked(name, why),
+        Ok(true) => Check::healthy(name, "served"),
+        Ok(false) => Check::unhealthy(name, "not served by the hub").remedy(DEFINE),
+        Err(why) => Check::unchecked(name, why),
     }
 }
 
@@ -74,32 +69,26 @@ fn registration(kind: &str, found: &Readable<Option<Vec<Webhook>>>) -> Check {
     let apply = "kubectl mcs install, with --external --webhook-url on a hub without nodes; or kubectl apply -f manifests/hub/webhook-by-service.yaml, \
                  or options/webhook-by-url.yaml";
     let webhooks = match found {
-        Err(why) => return unchecked(kind, why),
+        Err(why) => return Check::unchecked(kind, why),
         Ok(None) => {
             let message = "no configuration named causeway: MultiClusterServices are not validated when they are applied";
-            return Check::new(kind, State::Unhealthy, message).remedy(apply);
+            return Check::unhealthy(kind, message).remedy(apply);
         }
         Ok(Some(webhooks)) => webhooks,
     };
-    let is_known = |client: &WebhookClientConfig| {
-        client
-            .ca_bundle
-            .as_ref()
-            .is_some_and(|bundle| !bundle.0.is_empty())
-    };
-    let unknown = webhooks.iter().find(|webhook| !is_known(&webhook.client));
+    let unknown = webhooks.iter().find(|one| !has_bundle(&one.client));
     match (webhooks.first(), unknown) {
-        (None, _) => Check::new(kind, State::Unhealthy, "contains no webhook").remedy(apply),
+        (None, _) => Check::unhealthy(kind, "contains no webhook").remedy(apply),
         (_, Some(webhook)) => {
             let message = format!(
                 "{} has no caBundle: the API server cannot verify the webhook",
                 webhook.name
             );
-            Check::new(kind, State::Unhealthy, message).remedy(
+            Check::unhealthy(kind, message).remedy(
                 "see the log of the webhook, which fills it in with --self-managed-certs, or docs/certificates.md",
             )
         }
-        (Some(_), None) => Check::new(kind, State::Healthy, "registered, with a caBundle"),
+        (Some(_), None) => Check::healthy(kind, "registered, with a caBundle"),
     }
 }
 
@@ -119,18 +108,17 @@ fn webhook_endpoints(installation: &Installation) -> Option<Check> {
     let name = "webhook endpoints";
     let slices = match &installation.endpoints {
         Ok(slices) => slices,
-        Err(why) => return Some(unchecked(name, why)),
+        Err(why) => return Some(Check::unchecked(name, why)),
     };
     Some(match slices.iter().map(ready).sum() {
-        0 => Check::new(
+        0 => Check::unhealthy(
             name,
-            State::Unhealthy,
             format!("Service {NAMESPACE}/causeway-webhook has no ready endpoint"),
         )
         .remedy(format!(
             "kubectl -n {NAMESPACE} get pods; /readyz of causeway-webhook names what it waits for"
         )),
-        ready => Check::new(name, State::Healthy, format!("{ready} ready")),
+        ready => Check::healthy(name, format!("{ready} ready")),
     })
 }
 
@@ -146,14 +134,14 @@ fn certificate(installation: &Installation) -> Option<Check> {
         Ok(Some(chain)) => chain,
         Ok(None) => {
             let message = "not in Secret causeway-webhook-tls: it is kept elsewhere";
-            return Some(Check::new(NAME, State::Skipped, message));
+            return Some(Check::skipped(NAME, message));
         }
         Err(why) if matches!(installation.creation, Creation::Unknown(_)) => {
-            return Some(unchecked(NAME, why));
+            return Some(Check::unchecked(NAME, why));
         }
         Err(_) => {
             let message = "you may not get its Secret; the dry run shows whether it is trusted now";
-            return Some(Check::new(NAME, State::Skipped, message));
+            return Some(Check::skipped(NAME, message));
         }
     };
     let now = installation.now.as_second();
@@ -166,8 +154,8 @@ fn certificate(installation: &Installation) -> Option<Check> {
         ))
     });
     Some(match problem {
-        None => Check::new(NAME, State::Healthy, "accepted by each caBundle"),
-        Some(message) => Check::new(NAME, State::Unhealthy, message)
+        None => Check::healthy(NAME, "accepted by each caBundle"),
+        Some(message) => Check::unhealthy(NAME, message)
             .remedy("see the log of the webhook; docs/certificates.md"),
     })
 }
@@ -175,18 +163,18 @@ fn certificate(installation: &Installation) -> Option<Check> {
 fn creation(creation: &Creation) -> Check {
     const NAME: &str = "creation of MultiClusterServices";
     match creation {
-        Creation::Accepted => Check::new(NAME, State::Healthy, "accepted in a dry run"),
+        Creation::Accepted => Check::healthy(NAME, "accepted in a dry run"),
         Creation::Denied => {
             let message = "the webhook answers: it denied the object of the dry run";
-            Check::new(NAME, State::Healthy, message)
+            Check::healthy(NAME, message)
         }
         Creation::Failed(why) => {
-            let check = Check::new(NAME, State::Unhealthy, format!("fails in a dry run: {why}"));
+            let check = Check::unhealthy(NAME, format!("fails in a dry run: {why}"));
             check.remedy(
                 "see the log of the webhook and its registration; docs/certificates.md for its certificate",
             )
         }
-        Creation::Unknown(why) => unchecked(NAME, why),
+        Creation::Unknown(why) => Check::unchecked(NAME, why),
     }
 }
 
@@ -198,11 +186,11 @@ fn ready(slice: &EndpointSlice) -> usize {
 fn deployments(found: &Readable<Vec<Deployment>>) -> Vec<Check> {
     let all = match found {
         Ok(all) => all,
-        Err(why) => return vec![unchecked("deployments", why)],
+        Err(why) => return vec![Check::unchecked("deployments", why)],
     };
     if all.is_empty() {
         let message = format!("none in {NAMESPACE}: causeway runs elsewhere, or not at all");
-        return vec![Check::new("deployments", State::Skipped, message)];
+        return vec![Check::skipped("deployments", message)];
     }
     all.iter().map(deployment).collect()
 }
@@ -221,7 +209,7 @@ fn deployment(deployment: &Deployment) -> Check {
             "kubectl -n {NAMESPACE} describe deployment {}",
             deployment.name_any()
         );
-        return Check::new(name, State::Unhealthy, message).remedy(remedy);
+        return Check::unhealthy(name, message).remedy(remedy);
     }
     let pod = spec.and_then(|spec| spec.template.spec.as_ref());
     let images = pod
@@ -241,7 +229,7 @@ fn deployment(deployment: &Deployment) -> Check {
         "{available} of {wanted} replicas are available{}",
         skew.unwrap_or_default()
     );
-    Check::new(name, State::Healthy, message)
+    Check::healthy(name, message)
 }
 
 fn controller(installation: &Installation) -> Check {
@@ -250,16 +238,12 @@ fn controller(installation: &Installation) -> Check {
         controller.holder(installation.now),
         controller.problem(installation.now),
     ) {
-        (Some(holder), _) => Check::new("controller", State::Healthy, format!("{holder} leads")),
-        (None, Some(problem)) => {
-            Check::new("controller", State::Unhealthy, problem).remedy(lease::REMEDY)
+        (Some(holder), _) => Check::healthy("controller", format!("{holder} leads")),
+        (None, Some(problem)) => Check::unhealthy("controller", problem).remedy(lease::REMEDY),
+        (None, None) if matches!(controller, Controller::NoLease) => {
+            Check::skipped("controller", "it runs without a Lease: --lease is empty")
         }
-        (None, None) if matches!(controller, Controller::NoLease) => Check::new(
-            "controller",
-            State::Skipped,
-            "it runs without a Lease: --lease is empty",
-        ),
-        (None, None) => unchecked("controller", "you may not get its Lease"),
+        (None, None) => Check::unchecked("controller", "you may not get its Lease"),
     }
 }
 
@@ -269,16 +253,12 @@ fn rights(account: &str, missing_rights: &Readable<Option<Vec<MissingRight>>>) -
         Ok(Some(missing_rights)) => missing_rights,
         Ok(None) => {
             let message = format!("{NAMESPACE} has no such account: the program uses another");
-            return Check::new(name, State::Skipped, message);
+            return Check::skipped(name, message);
         }
-        Err(why) => return unchecked(name, why),
+        Err(why) => return Check::unchecked(name, why),
     };
     if missing_rights.is_empty() {
-        return Check::new(
-            name,
-            State::Healthy,
-            "has every right of the manifests on the hub",
-        );
+        return Check::healthy(name, "has every right of the manifests on the hub");
     }
     let what: Vec<_> = missing_rights.iter().map(ToString::to_string).collect();
     let mut message = format!("cannot {}", what.join(", "));
@@ -286,7 +266,7 @@ fn rights(account: &str, missing_rights: &Readable<Option<Vec<MissingRight>>>) -
         message +=
             "; it cannot see which MultiClusterServices Karmada manages, and handles all of them";
     }
-    Check::new(name, State::Unhealthy, message).remedy(
+    Check::unhealthy(name, message).remedy(
         "kubectl mcs install, with --karmada on Karmada; or kubectl apply -f manifests/hub/rbac.yaml, and of options/karmada.yaml \
          with the namespace of the Secrets, and of options/cluster-profiles.yaml with that of the profiles",
     )
@@ -316,7 +296,7 @@ fn secret_namespaces(installation: &Installation) -> Option<Check> {
         flags.collect::<Vec<_>>().join(" ")
     );
     let remedy = "kubectl mcs install --karmada, with the other flags of the installation; or add the flag to the Deployment";
-    Some(Check::new("secret namespaces", State::Unhealthy, message).remedy(remedy))
+    Some(Check::unhealthy("secret namespaces", message).remedy(remedy))
 }
 
 /// Warns that the karmada-agents of members in Pull mode may write the controller's Lease. The role
@@ -363,7 +343,7 @@ fn ending_tokens(installation: &Installation) -> impl Iterator<Item = Check> + '
 fn clusters(installation: &Installation) -> Vec<Check> {
     match &installation.clusters {
         Ok(all) if all.is_empty() => {
-            let none = Check::new("clusters", State::Skipped, "no member is joined");
+            let none = Check::skipped("clusters", "no member is joined");
             vec![none.remedy("kubectl mcs join NAME --member-kubeconfig FILE")]
         }
         Ok(all) => {
@@ -373,7 +353,7 @@ fn clusters(installation: &Installation) -> Vec<Check> {
             };
             all.iter().map(check).collect()
         }
-        Err(why) => vec![unchecked("clusters", why)],
+        Err(why) => vec![Check::unchecked("clusters", why)],
     }
 }
 
@@ -384,7 +364,7 @@ fn karmadas_cluster(cluster: &Cluster, answer: &Result<(), ConnectError>) -> Che
     match answer {
         Ok(()) => {
             let message = "its API server answers with the credentials on the hub";
-            Check::new(name, State::Healthy, message)
+            Check::healthy(name, message)
         }
         Err(why @ (ConnectError::Timeout(_) | ConnectError::Failed(_))) => {
             let message = format!("its API server was not reached from here ({why})");
@@ -392,18 +372,17 @@ fn karmadas_cluster(cluster: &Cluster, answer: &Result<(), ConnectError>) -> Che
                 .remedy("see Ready of its MultiClusterServices")
         }
         Err(why @ (ConnectError::SecretForbidden(_) | ConnectError::OfAgent(_))) => {
-            unchecked(name, why)
+            Check::unchecked(name, why)
         }
-        Err(why) => Check::new(name, State::Unhealthy, why.to_string()),
+        Err(why) => Check::unhealthy(name, why.to_string()),
     }
 }
 
 fn cluster(cluster: &Cluster) -> Check {
     let name = format!("cluster {}", cluster.name_any());
     if !cluster.takes_part() {
-        return Check::new(
+        return Check::skipped(
             name,
-            State::Skipped,
             "in Pull mode without credentials, so causeway does not serve it",
         )
         .remedy(REPORT_SECRETS);
@@ -414,12 +393,7 @@ fn cluster(cluster: &Cluster) -> Check {
         .map(|status| status.conditions.as_slice());
     let conditions = conditions.unwrap_or_default();
     let Some(ready) = condition::find(conditions, condition::READY) else {
-        return Check::new(
-            name,
-            State::Unhealthy,
-            "not processed by the controller yet",
-        )
-        .remedy(lease::REMEDY);
+        return Check::unhealthy(name, "not processed by the controller yet").remedy(lease::REMEDY);
     };
     let healthy = [
         (condition::READY, condition::TRUE),
@@ -437,7 +411,7 @@ fn cluster(cluster: &Cluster) -> Check {
         })
         .collect();
     if !unmet.is_empty() {
-        return Check::new(name, State::Unhealthy, unmet.join("; "))
+        return Check::unhealthy(name, unmet.join("; "))
             .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced");
     }
     let api = condition::find(conditions, condition::CLUSTERSET_API);
@@ -446,7 +420,7 @@ fn cluster(cluster: &Cluster) -> Check {
             .remedy("stop one of the two controllers there; docs/clusterset.md#another-controller"),
         None => {
             let message = format!("{} ({})", ready.reason, ready.message);
-            Check::new(name, State::Healthy, message)
+            Check::healthy(name, message)
         }
     }
 }
@@ -460,15 +434,13 @@ fn misplaced(found: &Readable<Vec<Misplaced>>) -> Vec<Check> {
     const NAME: &str = "exports on the hub";
     let all = match found {
         Ok(all) => all,
-        Err(why) => return vec![unchecked(NAME, why)],
+        Err(why) => return vec![Check::unchecked(NAME, why)],
     };
-    let check =
-        |one: &Misplaced| Check::new(NAME, State::Unhealthy, &one.message).remedy(&one.remedy);
+    let check = |one: &Misplaced| Check::unhealthy(NAME, &one.message).remedy(&one.remedy);
     let more = all.len().saturating_sub(SHOWN);
     let more = (more > 0).then(|| {
         let message = format!("{more} more ServiceExports and ServiceImports are on the hub");
-        Check::new(NAME, State::Unhealthy, message)
-            .remedy("kubectl get serviceexports,serviceimports -A")
+        Check::unhealthy(NAME, message).remedy("kubectl get serviceexports,serviceimports -A")
     });
     all.iter().take(SHOWN).map(check).chain(more).collect()
 }

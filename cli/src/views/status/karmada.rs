@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::MultiClusterService;
 use causeway::api::condition;
+use causeway::domain::ServiceKey;
 use causeway_engine::reasons::Reason;
 
 use crate::cluster::karmada::binding::Unapplied;
@@ -20,8 +21,8 @@ pub(crate) struct Observed {
     pub unapplied: Option<Unapplied>,
 }
 
-/// Observations by namespace and name.
-pub(crate) type Observations = BTreeMap<(String, String), Observed>;
+/// Observations by service.
+pub(crate) type Observations = BTreeMap<ServiceKey, Observed>;
 
 /// Returns the observations that the objects of a service add to its conditions.
 pub(crate) fn observed(snapshot: &Snapshot) -> Observed {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::{Cluster, MultiClusterService, SyncMode, condition};
-use causeway::domain::{self, ClusterName, ClusterSelection};
+use causeway::domain::{self, ClusterName, ClusterSelection, ServiceKey};
 use causeway_engine::messages::REPORT_SECRETS;
 use causeway_engine::reasons::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -214,7 +214,7 @@ impl Report {
     /// that Karmada manages.
     pub(crate) fn with_karmadas(mut self, known: &Observations) -> Self {
         for service in &mut self.services {
-            let key = (service.namespace.clone(), service.name.clone());
+            let key = ServiceKey::new(&*service.namespace, &*service.name);
             let Some(known) = known.get(&key) else {
                 continue;
             };

@@ -13,6 +13,7 @@ use crate::cluster::bundle;
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::{Data, secret_of};
+use crate::term::exit::Failure;
 
 const MANIFEST: &str = include_str!("../../../../../manifests/member/agent.yaml");
 const ENROLMENT: &str = include_str!("../../../../../manifests/member/enrolment.yaml");
@@ -162,7 +163,7 @@ fn bare() -> Result<Vec<DynamicObject>, ObjectError> {
 ///
 /// # Errors
 /// [`MemberError::ForeignAgent`].
-pub(crate) async fn check(member: &ApiServer, hub_uid: &str) -> Result<(), MemberError> {
+pub(crate) async fn check(member: &ApiServer, hub_uid: &str) -> Result<(), Failure> {
     ownership::check(member, hub_uid, &bare()?, "docs/edge.md").await
 }
 
@@ -171,16 +172,16 @@ pub(crate) async fn check(member: &ApiServer, hub_uid: &str) -> Result<(), Membe
 pub(crate) async fn owned(
     member: &ApiServer,
     hub_uid: &str,
-) -> Result<Vec<DynamicObject>, MemberError> {
+) -> Result<Vec<DynamicObject>, Failure> {
     ownership::owned(member, hub_uid, bare()?).await
 }
 
 /// Returns the URL of the member's API server for its own pods, which the agent reaches: the address
 /// of Service `default/kubernetes`.
-pub(crate) async fn api_endpoint(member: &ApiServer) -> Result<String, MemberError> {
+pub(crate) async fn api_endpoint(member: &ApiServer) -> Result<String, Failure> {
     let services: Api<Service> = Api::namespaced(member.client.clone(), "default");
     let service = member.request(services.get("kubernetes")).await?;
-    endpoint(&service).ok_or(MemberError::NoApiService)
+    Ok(endpoint(&service).ok_or(MemberError::NoApiService)?)
 }
 
 fn endpoint(service: &Service) -> Option<String> {

@@ -6,6 +6,7 @@ use kube::api::DynamicObject;
 use super::MemberError;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects;
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Marks an object as one of the hub with the given UID.
@@ -31,12 +32,12 @@ pub(super) async fn check(
     hub_uid: &str,
     objects: &[DynamicObject],
     page: &'static str,
-) -> Result<(), MemberError> {
+) -> Result<(), Failure> {
     for object in objects {
         let stored = objects::get(member, object).await?;
         if stored.is_some_and(|stored| !is_of_hub(&stored, hub_uid)) {
             let object = objects::title(object);
-            return Err(MemberError::ForeignAgent { object, page });
+            return Err(MemberError::ForeignAgent { object, page }.into());
         }
     }
     Ok(())
@@ -48,7 +49,7 @@ pub(super) async fn owned(
     member: &ApiServer,
     hub_uid: &str,
     objects: Vec<DynamicObject>,
-) -> Result<Vec<DynamicObject>, MemberError> {
+) -> Result<Vec<DynamicObject>, Failure> {
     let mut owned = Vec::new();
     for object in objects {
         match objects::get(member, &object).await? {

@@ -2,11 +2,11 @@
 
 use kube::api::DynamicObject;
 
-use super::MemberError;
 use super::agent::AgentImage;
 use super::ownership::{self, of_hub};
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, ObjectError};
+use crate::term::exit::Failure;
 
 const MANIFEST: &str = include_str!("../../../../../manifests/member/paths.yaml");
 
@@ -30,7 +30,7 @@ pub(crate) fn objects(
 ///
 /// # Errors
 /// [`MemberError::ForeignAgent`].
-pub(crate) async fn check(member: &ApiServer, hub_uid: &str) -> Result<(), MemberError> {
+pub(crate) async fn check(member: &ApiServer, hub_uid: &str) -> Result<(), Failure> {
     let objects = objects::parse(MANIFEST)?;
     ownership::check(member, hub_uid, &objects, "docs/paths.md").await
 }
@@ -39,7 +39,7 @@ pub(crate) async fn check(member: &ApiServer, hub_uid: &str) -> Result<(), Membe
 pub(crate) async fn owned(
     member: &ApiServer,
     hub_uid: &str,
-) -> Result<Vec<DynamicObject>, MemberError> {
+) -> Result<Vec<DynamicObject>, Failure> {
     let mut objects = objects::parse(MANIFEST)?;
     objects.reverse();
     ownership::owned(member, hub_uid, objects).await

@@ -17,6 +17,7 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::token::secret_of;
 use crate::cluster::wait;
+use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Secret annotation that makes the member's controller manager store an account's token in the
@@ -82,7 +83,7 @@ pub(crate) fn token_names(hub_uid: &str) -> [String; 2] {
 }
 
 /// Waits until the member's controller manager has stored the token in the Secret.
-pub(super) async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, MemberError> {
+pub(super) async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, Failure> {
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
     let text = |secret: &Secret, key: &str| {
         let bytes = secret.data.as_ref()?.get(key)?.0.clone();
@@ -114,7 +115,7 @@ pub(super) async fn requested(
     member: &ApiServer,
     secret: &DynamicObject,
     lifetime: Duration,
-) -> Result<Credentials, MemberError> {
+) -> Result<Credentials, Failure> {
     let name = secret.name_any();
     let not_issued = || MemberError::NotIssued(name.clone());
     let stored = objects::get(member, secret).await?.ok_or_else(not_issued)?;

@@ -138,6 +138,7 @@ fn documents_of_yaml_are_parted() {
 fn golden_outputs_of_status_are_kept() {
     use crate::golden;
     use crate::observe::fixtures::healthy;
+    use crate::observe::service::key_of;
     use crate::views::status::karmada::{Observations, Observed, is_karmadas};
 
     let report =
@@ -153,9 +154,7 @@ fn golden_outputs_of_status_are_kept() {
                     health: Some(health),
                     unapplied: snapshot.unapplied.clone(),
                 };
-                let meta = mcs.metadata.clone();
-                let name = meta.name.unwrap_or_default();
-                karmadas.insert((meta.namespace.unwrap_or_default(), name), observed);
+                karmadas.insert(key_of(mcs), observed);
             }
             let exposed = (scope == Scope::One).then(|| crate::views::explain::exposed(snapshot));
             Report::new(scope, clusters, &services)

@@ -171,7 +171,7 @@ fn what_karmada_manages_is_as_the_members_hold_it_and_what_it_does_not_propagate
                 remedy: "the policy first".to_owned(),
             }),
         };
-        let known = [(("shop".to_owned(), "foo".to_owned()), known)].into();
+        let known = [(ServiceKey::new("shop", "foo"), known)].into();
         let report = Report::new(Scope::One, Some(&clusters), std::slice::from_ref(&managed));
         assert!(!report.ready);
         let report = report.with_karmadas(&known);
