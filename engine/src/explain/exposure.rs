@@ -40,7 +40,8 @@ impl<'a> Facts<'a> {
             Ok(spec) if !spec.dispatches_endpoints() => native::load_balancer(self.key),
             Ok(spec) => return Some(self.dispatched(mcs, spec).report()),
         };
-        let diagnoses = [why].into_iter().chain(self.names(mcs));
+        let names = name::diagnoses(self.index, self.key, &self.desired.name);
+        let diagnoses = [why].into_iter().chain(names);
         Some(self.bare_report(Exposure::Native, diagnoses.collect()))
     }
 
@@ -65,15 +66,6 @@ impl<'a> Facts<'a> {
             consumers: Vec::new(),
             providers: Vec::new(),
         }
-    }
-
-    /// Reports the state of the names that DNS is to publish.
-    fn names(&self, mcs: &McsView) -> Vec<Diagnosis> {
-        let of = (self.key, &*mcs.uid);
-        let name = self.desired.name.wanted().into_iter();
-        let states = name.flat_map(|name| name.states(self.index, of, None));
-        let reported = states.map(|(names, state)| name::diagnosis(self.key, &names, &state));
-        reported.collect()
     }
 
     fn dispatched(&self, mcs: &McsView, spec: &MultiClusterService) -> ExposedService<'_> {
@@ -224,7 +216,7 @@ impl<'a> ExposedService<'a> {
             None => karmada::left(key, holders.map(|(name, _)| name)),
         });
         all.extend(self.stale());
-        all.extend(facts.names(mcs));
+        all.extend(name::diagnoses(facts.index, key, &facts.desired.name));
         all
     }
 

@@ -102,8 +102,7 @@ impl View<'_> {
     /// Returns the names that DNS is to publish, by their state; `None` if none is requested.
     fn name_states(&self) -> Option<Vec<(Vec<&str>, NameState<'_>)>> {
         let name = self.desired.name.wanted()?;
-        let of = (self.key, &*self.mcs.uid);
-        Some(name.states(self.index, of, self.name_failure.as_ref()))
+        Some(name.states(self.index, self.key, self.name_failure.as_ref()))
     }
 
     fn is_name_unsettled(&self) -> bool {
