@@ -109,15 +109,10 @@ pub fn preview(
 /// Lists the names that ExternalDNS would not get, or not with all clusters, although DNSEndpoints
 /// were read.
 fn unpublished_in(desired: &Desired, index: &Index, key: &ServiceKey) -> Vec<Diagnosis> {
-    let mcs = index.multi_cluster_service(key);
-    let Some((name, mcs)) = desired.name.wanted().zip(mcs) else {
-        return Vec::new();
-    };
-    let states = name.states(index, (key, &*mcs.uid), None).into_iter();
-    let all = states.map(|(names, state)| name::diagnosis(key, &names, &state));
     let unpublished = [Reason::NameNotPublished, Reason::NoRoutingValue];
-    all.filter(|one| unpublished.contains(&one.reason))
-        .collect()
+    let mut all = name::diagnoses(index, key, &desired.name);
+    all.retain(|one| unpublished.contains(&one.reason));
+    all
 }
 
 fn unreached_in(desired: &Desired, key: &ServiceKey) -> Vec<Unreached> {

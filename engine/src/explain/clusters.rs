@@ -10,9 +10,8 @@ use crate::messages::{cluster, exports, karmada, quote, quoted, service};
 use crate::model::MemberState;
 use crate::model::slice::Exposure;
 use crate::observed::hub::ClusterView;
-use crate::plan::clusterset::NotImporting;
 use crate::plan::clusterset::exports::Validity;
-use crate::plan::clusterset::import::ImportPlan;
+use crate::plan::clusterset::{DesiredImport, NotImporting};
 use crate::plan::copies::Skipped;
 use crate::plan::ignored::ignored;
 use crate::plan::provider_use::Unused;
@@ -48,31 +47,6 @@ impl Facts<'_> {
     /// Reports that the Service of a provider is missing, or is an ExternalName.
     fn provider_service(&self, name: &ClusterName) -> Option<Diagnosis> {
         service::of_provider(self.key, name, self.read(name)?.service(self.key))
-    }
-
-    /// Returns the reason why the export of a member is not used.
-    fn export(&self, name: &ClusterName) -> Option<Diagnosis> {
-        match self.desired.clusterset.exports.get(name) {
-            // One that is not seen now may be recorded, and what is left out was reported.
-            None | Some(Validity::Leaving | Validity::Withdrawn) => None,
-            // Only the controller lists all exports of a member, so it alone knows its quota.
-            Some(Validity::Valid) => {
-                let export = self.index.member(name)?.export(self.key)?;
-                let ready = condition::find(&export.conditions, condition::READY)?;
-                let is_exceeded = ready.reason == Reason::QuotaExceeded;
-                is_exceeded.then(|| exports::quota_exceeded(self.key, name, &quote(ready)))
-            }
-            Some(Validity::NoService | Validity::InvalidServiceType) => self.provider_service(name),
-            Some(Validity::ManagedByOther) => self.managed_by_other(name),
-            Some(Validity::Forbidden) => {
-                let allowed = self.index.cluster(name)?.export_namespaces.iter().flatten();
-                let allowed = allowed.map(|one| &**one);
-                Some(exports::forbidden(self.key, name, allowed))
-            }
-            Some(Validity::BeyondQuota(beyond)) => {
-                Some(exports::quota_exceeded(self.key, name, beyond))
-            }
-        }
     }
 
     fn managed_by_other(&self, name: &ClusterName) -> Option<Diagnosis> {
@@ -111,7 +85,7 @@ fn reported(name: &ClusterName, view: &ClusterView) -> Option<Diagnosis> {
     (!takes_part).then(|| cluster::not_ready(name, ready, view.is_tunnelled))
 }
 
-impl<'a> ExposedService<'a> {
+impl ExposedService<'_> {
     /// Returns the reason why nothing of a provider is used. Where the plan has no copies that
     /// decide, the reason that holds for every service counts.
     pub(super) fn unused(&self, provider: &ClusterName) -> Option<Diagnosis> {
@@ -119,12 +93,35 @@ impl<'a> ExposedService<'a> {
         if let MemberState::LeftOut(why) = facts.index.member_state(provider) {
             return Some(cluster::left_out(provider, &why));
         }
-        let planned = self.consumers.iter().filter_map(|name| self.desired(name));
-        let decided = planned.filter_map(|copies| copies.unused(provider));
+        let decided = self.copies().filter_map(|copies| copies.unused(provider));
         let unused = decided.reduce(Option::or);
         match unused.unwrap_or_else(|| Unused::everywhere(facts.index, provider)) {
             Some(why) => cluster::unused(provider, why).or_else(|| facts.member(provider)),
-            None => facts.export(provider).filter(|_| !self.is_native()),
+            None => self.export(provider).filter(|_| !self.is_native()),
+        }
+    }
+
+    /// Returns the reason why the export of a member is not used. One that is not observed now may
+    /// be recorded.
+    fn export(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let (facts, key) = (self.facts, self.facts.key);
+        match facts.desired.clusterset.exports.get(name)? {
+            // The state of the member is the reason.
+            Validity::Leaving | Validity::Withdrawn => None,
+            // Only the controller lists all exports of a member, so it alone knows its quota.
+            Validity::Valid => {
+                let ready = self.reported(name)?;
+                let is_exceeded = ready.reason == Reason::QuotaExceeded;
+                is_exceeded.then(|| exports::quota_exceeded(key, name, &quote(ready)))
+            }
+            Validity::NoService | Validity::InvalidServiceType => facts.provider_service(name),
+            Validity::ManagedByOther => facts.managed_by_other(name),
+            Validity::Forbidden => {
+                let allowed = facts.index.cluster(name)?.export_namespaces.iter();
+                let allowed = allowed.flatten().map(|one| &**one);
+                Some(exports::forbidden(key, name, allowed))
+            }
+            Validity::BeyondQuota(beyond) => Some(exports::quota_exceeded(key, name, beyond)),
         }
     }
 
@@ -149,10 +146,6 @@ impl<'a> ExposedService<'a> {
     /// address, or that disagree with slices which Kubernetes manages.
     fn skipped_slices(&self, provider: &ClusterName) -> Vec<Diagnosis> {
         let key = self.facts.key;
-        let skipped = |slice: &str| {
-            let mut planned = self.consumers.iter().filter_map(|name| self.desired(name));
-            planned.find_map(|copies| copies.skipped(provider, slice))
-        };
         let member = self.facts.index.member(provider).into_iter();
         let sources = member.flat_map(|member| member.sources(key));
         let reported = sources.filter_map(|(name, source)| {
@@ -161,13 +154,15 @@ impl<'a> ExposedService<'a> {
                 provider,
                 name,
             };
-            match skipped(name) {
+            let skipped = self.copies().find_map(|one| one.skipped(provider, name));
+            match skipped {
                 Some(why @ Skipped::Unfit(Unfit::AddressType | Unfit::Unreadable)) => {
                     Some(slice.skipped(why))
                 }
-                Some(Skipped::Unfit(Unfit::Redundant(Some(disagreement)))) => {
-                    Some(slice.writers_disagree(disagreement))
-                }
+                Some(Skipped::Unfit(Unfit::Redundant {
+                    disagreement: Some(disagreement),
+                    ..
+                })) => Some(slice.writers_disagree(disagreement)),
                 _ => (source.odd > 0).then(|| slice.without_address(source)),
             }
         });
@@ -176,40 +171,25 @@ impl<'a> ExposedService<'a> {
 
     /// Returns the reason why nothing, or not all, reaches a consumer.
     pub(super) fn consumer(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let facts = self.facts;
+        let (facts, service) = (self.facts, &self.service);
+        let (copies, import) = (self.desired(name), self.import(name));
+        let problem = || facts.desired.problem_in(self.exposure, name);
+        let unresolved = || import?.unresolved.as_ref();
+        let ignored = || {
+            let observed = facts.index.member(name)?.service(service)?;
+            ignored(self.exposure, name, observed, copies?)
+        };
         facts
             .member(name)
             .or_else(|| match self.exposure {
                 Exposure::Native => facts.namespace(name),
                 Exposure::Clusterset => facts.not_importing(name),
             })
-            .or_else(|| {
-                let problem = facts.desired.problem_in(self.exposure, name)?;
-                Some(service::problem(&self.service, name, problem))
-            })
+            .or_else(|| Some(service::problem(service, name, problem()?)))
             .or_else(|| self.service_missing(name))
-            .or_else(|| {
-                let tiers = self.desired(name)?.tiers.as_ref();
-                let tiers = tiers.filter(|tiers| tiers.lack_providers())?;
-                Some(service::no_preferred_provider(name, tiers))
-            })
-            .or_else(|| {
-                let import = facts.desired.clusterset.imports.of(name);
-                let import = import.filter(|_| !self.is_native())?;
-                let unresolved = import.unresolved.as_ref()?;
-                Some(exports::name_not_resolved(facts.key, name, unresolved))
-            })
-            .or_else(|| {
-                let observed = facts.index.member(name)?.service(&self.service)?;
-                let ignored = ignored(self.exposure, name, observed, self.desired(name)?)?;
-                Some(service::ignored(&self.service, name, &ignored))
-            })
-    }
-
-    /// Reports that Karmada, which manages the service, has not brought an endpoint to a consumer.
-    pub(super) fn not_dispatched(&self, consumer: &ClusterName) -> Option<Diagnosis> {
-        let is_managed = self.is_managed_by_karmada();
-        is_managed.then(|| karmada::not_dispatched(self.facts.key, consumer))
+            .or_else(|| Some(service::no_preferred_provider(name, copies?.unserved()?)))
+            .or_else(|| Some(exports::name_not_resolved(facts.key, name, unresolved()?)))
+            .or_else(|| Some(service::ignored(service, name, &ignored()?)))
     }
 
     /// Reports a consumer without the Service that receives the endpoints, or in which Karmada
@@ -218,25 +198,24 @@ impl<'a> ExposedService<'a> {
         let (key, service) = (self.facts.key, &self.service);
         let member = self.facts.index.member(name)?;
         let has_service = member.service(service).is_some();
-        let import = self.facts.desired.clusterset.imports.of(name);
-        let import = import.filter(|_| !self.is_native());
+        let import = self.import(name);
         if import.is_some_and(|import| import.karmadas) {
             return Some(karmada::imported_in(key, service, name, has_service));
         }
-        if has_service {
-            return None;
-        }
         // The reason why the import has no addresses is in the plan, or in the import itself.
-        let why = import.and_then(|import| {
-            if let ImportPlan::Own(own) = &import.import
-                && let Some(unready) = &own.unready
-            {
-                return Some(quoted(unready.reason().as_str(), &unready.message()));
-            }
-            let observed = &member.import(key)?.status.conditions;
-            let ready = condition::find(observed, condition::READY)?;
+        let planned = import.and_then(|import| import.import.unready());
+        let planned = planned.map(|why| quoted(why.reason().as_str(), &why.message()));
+        let why = planned.or_else(|| {
+            let stored = member.import(key).filter(|_| import.is_some())?;
+            let ready = condition::find(&stored.status.conditions, condition::READY)?;
             (ready.status == condition::FALSE).then(|| quote(ready))
         });
-        Some(service::missing(key, service, name, why.as_deref()))
+        (!has_service).then(|| service::missing(key, service, name, why.as_deref()))
+    }
+
+    /// Returns the desired import of a consumer.
+    fn import(&self, consumer: &ClusterName) -> Option<&DesiredImport> {
+        let import = self.facts.desired.clusterset.imports.of(consumer);
+        import.filter(|_| !self.is_native())
     }
 }

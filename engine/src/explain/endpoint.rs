@@ -11,15 +11,14 @@ use super::held::HeldSlice;
 use super::report::{EndpointReport, ProviderReport};
 use super::{ConsumerState, Diagnosis, EndpointState};
 use crate::messages::endpoint::Endpoint;
-use crate::messages::quote;
-use crate::model::slice::{Exposure, SourceEndpoint, SourceSlice};
+use crate::messages::{karmada, quote};
+use crate::model::slice::{SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
     CopyDecision, CopyState, DesiredCopies, Hold, Observation, Request, Skipped, WantedCopy,
     Withdraw, copy_name,
 };
 use crate::plan::entry::Site;
 use crate::plan::providers::{MissingPort, Unfit};
-use crate::plan::tiers::EndpointRole;
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
@@ -52,12 +51,8 @@ impl ExposedService<'_> {
 
     /// Reports the endpoints that the consumers hold of a provider that cannot be read.
     fn last_known(&self, provider: &ClusterName) -> Vec<EndpointReport> {
-        let copies = self
-            .held
-            .values()
-            .flatten()
-            .filter(|held| !held.is_karmadas);
-        let copies = copies.filter(|held| held.provider == provider.as_str());
+        let held = self.held.values().flatten();
+        let copies = held.filter(|held| !held.is_karmadas && held.provider == provider.as_str());
         let known = copies.flat_map(|held| {
             let endpoints = held.content.endpoints();
             endpoints.map(|one| (one.addresses().collect::<Vec<_>>(), (&held.content, one)))
@@ -99,18 +94,7 @@ impl ExposedService<'_> {
             };
             place.state()
         });
-        let [_, serving, terminating] = endpoint.conditions;
-        let ready = endpoint.is_ready();
-        EndpointReport {
-            addresses: endpoint.addresses().collect(),
-            slice: slice.map(ToOwned::to_owned),
-            node: endpoint.node.map(ToOwned::to_owned),
-            zone: endpoint.zone.map(ToOwned::to_owned),
-            ready,
-            serving: serving.unwrap_or(ready),
-            terminating: terminating.unwrap_or(false),
-            consumers: states.collect(),
-        }
+        EndpointReport::of(endpoint, slice, states.collect())
     }
 }
 
@@ -122,14 +106,6 @@ struct Place<'a> {
     words: Endpoint<'a>,
     source: &'a SourceSlice,
     endpoint: &'a SourceEndpoint<'a>,
-}
-
-/// Endpoint that the plan keeps out of a consumer.
-struct Unwanted {
-    /// Diagnosis where the consumer holds the endpoint.
-    held: Diagnosis,
-    /// Diagnosis where it does not.
-    absent: Diagnosis,
 }
 
 impl<'a> Place<'a> {
@@ -145,9 +121,10 @@ impl<'a> Place<'a> {
         let diagnosis = match (held, self.decide()) {
             (Some(held), _) if held.is_karmadas => self.of_karmadas(held),
             (Some(copy), Ok(wanted)) => self.of_copy(copy, wanted),
-            (Some(_), Err(unwanted)) => unwanted.held,
             (None, Ok(wanted)) => self.absent(Some(wanted)),
-            (None, Err(unwanted)) => unwanted.absent,
+            (Some(_), Err(_)) if self.is_kept() => words.kept(),
+            (Some(_), Err(why)) => words.still_there(&why),
+            (None, Err(why)) => why,
         };
         self.report(held.map(|held| &*held.name), diagnosis)
     }
@@ -196,38 +173,39 @@ impl<'a> Place<'a> {
         copy_name(exposure, self.words.provider, self.words.slice, family)
     }
 
+    /// Returns the plan's decision about the copy of its slice; `None` without copies in the
+    /// consumer.
+    fn decision(&self) -> Option<CopyDecision<'a>> {
+        let (facts, provider) = (self.exposure.facts, self.words.provider.as_str());
+        let copies = self.copies()?;
+        Some(copies.decide(facts.index, facts.key, provider, &self.copy_name()))
+    }
+
+    /// Whether the plan leaves an existing copy as it is.
+    fn is_kept(&self) -> bool {
+        let desired = self.exposure.facts.desired;
+        match self.decision() {
+            Some(decision) => matches!(decision, CopyDecision::Hold(_)),
+            None => desired.is_untouched(self.exposure.exposure),
+        }
+    }
+
     /// Returns the copy that the plan wants of the endpoint.
     ///
     /// # Errors
     /// The reason why it wants none.
-    fn decide(&self) -> Result<&'a WantedCopy, Unwanted> {
-        let facts = self.exposure.facts;
-        let provider = self.words.provider.as_str();
-        let decided = self.copies().map(|copies| {
-            let decision = copies.decide(facts.index, facts.key, provider, &self.copy_name());
-            (copies, decision)
-        });
-        let is_kept = match decided {
-            None => match self.exposure.exposure {
-                Exposure::Native => facts.desired.members.is_untouched(),
-                Exposure::Clusterset => facts.desired.clusterset.imports.is_untouched(),
+    fn decide(&self) -> Result<&'a WantedCopy, Diagnosis> {
+        if let Some(obstacle) = &self.exposure.obstacle {
+            return Err(obstacle.clone());
+        }
+        match self.copies().zip(self.decision()) {
+            Some((_, CopyDecision::Keep(wanted))) => match wanted.refusal(self.endpoint) {
+                None => Ok(wanted),
+                Some(refusal) => Err(self.refused(&refusal)),
             },
-            Some((_, decision)) => matches!(decision, CopyDecision::Hold(_)),
-        };
-        let why = match (&self.exposure.obstacle, decided) {
-            (Some(obstacle), _) => obstacle.clone(),
-            (None, None) => self.absent(None),
-            (None, Some((_, CopyDecision::Keep(wanted)))) => match wanted.refusal(self.endpoint) {
-                None => return Ok(wanted),
-                Some(refusal) => self.refused(&refusal),
-            },
-            (None, Some((copies, decision))) => self.unwanted(copies, decision),
-        };
-        let held = match is_kept {
-            true => self.words.kept(),
-            false => self.words.still_there(&why),
-        };
-        Err(Unwanted { held, absent: why })
+            Some((copies, decision)) => Err(self.unwanted(copies, decision)),
+            None => Err(self.absent(None)),
+        }
     }
 
     fn refused(&self, refusal: &AddressRefusal) -> Diagnosis {
@@ -238,42 +216,25 @@ impl<'a> Place<'a> {
 
     /// Explains why the plan wants no copy of the slice.
     fn unwanted(&self, copies: &DesiredCopies, decision: CopyDecision<'_>) -> Diagnosis {
-        let (exposure, words) = (self.exposure, &self.words);
-        let known = match decision {
-            CopyDecision::Hold(Hold::TooManySlices | Hold::SliceUnusable)
-            | CopyDecision::Withdraw(Withdraw::Observed(
-                Observation::AddressType | Observation::Redundant | Observation::NoPort,
-                _,
-            )) => {
-                let skipped = copies.skipped(words.provider, words.slice);
-                skipped.and_then(|why| words.skipped(why))
+        let words = &self.words;
+        let skipped = copies.skipped(words.provider, words.slice);
+        if let Some(why) = skipped.and_then(|why| words.skipped(why)) {
+            return why;
+        }
+        if let Some(Err(why)) = copies.entry(words.provider) {
+            return words.unreached(why);
+        }
+        match (decision, &copies.tiers) {
+            (CopyDecision::Hold(Hold::Undecided), _) => words.undecided(),
+            (CopyDecision::Hold(_), _) => self.blocked(None).unwrap_or_else(|| words.kept()),
+            (CopyDecision::Withdraw(Withdraw::Requested(Request::NotPreferred)), Some(tiers)) => {
+                words.not_preferred(tiers)
             }
-            CopyDecision::Hold(Hold::Undecided) => return words.undecided(),
-            CopyDecision::Hold(Hold::EntryUnknown)
-            | CopyDecision::Withdraw(
-                Withdraw::Requested(Request::OtherNetwork)
-                | Withdraw::Observed(Observation::NoEntry, _),
-            ) => {
-                let entry = copies.entry(words.provider);
-                entry.and_then(|entry| Some(words.unreached(entry.err()?)))
+            (CopyDecision::Withdraw(Withdraw::Observed(Observation::HeldByKarmada, _)), _) => {
+                words.copied_by_karmada()
             }
-            CopyDecision::Withdraw(Withdraw::Requested(Request::NotPreferred)) => {
-                let tiers = copies.tiers.as_ref();
-                tiers.map(|tiers| words.not_preferred(tiers))
-            }
-            CopyDecision::Withdraw(Withdraw::Observed(Observation::HeldByKarmada, _)) => {
-                Some(words.copied_by_karmada())
-            }
-            CopyDecision::Hold(_) => exposure
-                .consumer(words.consumer)
-                .or_else(|| exposure.not_dispatched(words.consumer))
-                .or_else(|| exposure.facts.member(words.provider)),
-            CopyDecision::Keep(_) | CopyDecision::Withdraw(_) => None,
-        };
-        known.unwrap_or_else(|| match decision {
-            CopyDecision::Hold(_) => words.kept(),
-            _ => self.absent(None),
-        })
+            (CopyDecision::Keep(_) | CopyDecision::Withdraw(_), _) => self.absent(None),
+        }
     }
 
     /// Returns the state of the endpoint in a consumer of another network, which holds an entry to
@@ -282,8 +243,9 @@ impl<'a> Place<'a> {
         let (words, node) = (&self.words, self.endpoint.node);
         let copies = self.copies()?;
         let entry = copies.entry(words.provider)?.ok()?;
+        let missing = |why| Some(self.report(None, why));
         if let Some(missed) = entry.misses(self.source, node) {
-            return Some(self.report(None, words.missed(missed, node)));
+            return missing(words.missed(missed, node));
         }
         let wanted = copies.wanted.iter();
         let mut wanted = wanted.filter(|(_, copy)| copy.provider() == words.provider);
@@ -291,70 +253,67 @@ impl<'a> Place<'a> {
         let Some((name, copy, (door, ports))) = found else {
             // The slices of an entry have the name of the Service.
             let skipped = copies.skipped(words.provider, &self.exposure.facts.key.name);
-            let why = skipped.and_then(|why| words.skipped(why));
-            return Some(self.report(None, why.unwrap_or_else(|| self.absent(None))));
+            let skipped = skipped.and_then(|why| words.skipped(why));
+            return missing(skipped.unwrap_or_else(|| self.absent(None)));
         };
         if let Some(refusal) = copy.refusal(&door) {
-            return Some(self.report(None, self.refused(&refusal)));
+            return missing(self.refused(&refusal));
         }
         let mut held = self.exposure.held_in(words.consumer).iter();
-        let is_held = held
-            .any(|held| *held.name == **name && held.endpoints.contains_key(&vec![door.address]));
-        let shares = copies.shares.as_ref();
+        let addresses = vec![door.address];
+        if !held.any(|held| *held.name == **name && held.endpoints.contains_key(&addresses)) {
+            return missing(self.progressing());
+        }
         let is_ready = self.endpoint.is_ready();
-        let shares = shares.filter(|_| is_ready && is_beyond_share(copy, &door));
-        Some(match (is_held, shares) {
-            (true, Some(shares)) => self.report(Some(name), words.beyond_share(shares)),
-            (true, None) => self.report(Some(name), words.by_entry(&door, ports, is_ready)),
-            (false, _) => self.report(None, self.progressing()),
-        })
+        let diagnosis = match &copies.shares {
+            Some(shares) if is_ready && copy.is_beyond_share(&door) => words.beyond_share(shares),
+            _ => words.by_entry(&door, ports, is_ready),
+        };
+        Some(self.report(Some(name), diagnosis))
     }
 
     /// Explains why a consumer lacks the endpoint although no decision keeps it from there: the
     /// whole provider or the whole consumer is left out, something is in the place of the `wanted`
     /// copy, or a write is under way.
     fn absent(&self, wanted: Option<&WantedCopy>) -> Diagnosis {
-        let (exposure, words) = (self.exposure, &self.words);
-        exposure
-            .unused(words.provider)
-            .or_else(|| exposure.consumer(words.consumer))
-            .or_else(|| self.obstacle(wanted?))
-            .or_else(|| exposure.not_dispatched(words.consumer))
-            .or_else(|| exposure.facts.member(words.provider))
-            .unwrap_or_else(|| self.progressing())
+        let unused = self.exposure.unused(self.words.provider);
+        let blocked = unused.or_else(|| self.blocked(wanted));
+        blocked.unwrap_or_else(|| self.progressing())
     }
 
-    /// Returns the state of the same endpoint in a slice that Kubernetes manages, if its own slice
-    /// is redundant. Among several such slices one in which the endpoint is ready comes first.
+    /// Returns the reason why a consumer gets no endpoint of a provider that is used.
+    fn blocked(&self, wanted: Option<&WantedCopy>) -> Option<Diagnosis> {
+        let (exposure, words) = (self.exposure, &self.words);
+        let is_managed = exposure.is_managed_by_karmada();
+        exposure
+            .consumer(words.consumer)
+            .or_else(|| self.obstacle(wanted?))
+            .or_else(|| is_managed.then(|| karmada::not_dispatched(words.key, words.consumer)))
+            .or_else(|| exposure.facts.member(words.provider))
+    }
+
+    /// Returns the state of the same endpoint in the slice that is copied in place of its own, if
+    /// its own is redundant.
     fn in_kept_slice(&self) -> Option<ConsumerState> {
         let (facts, words) = (self.exposure.facts, self.words);
-        let copies = self.copies()?;
-        let is_redundant = |slice: &str| {
-            let why = copies.skipped(words.provider, slice);
-            matches!(why, Some(Skipped::Unfit(Unfit::Redundant(_))))
-        };
-        if !is_redundant(words.slice) {
+        let (is_ready, address) = (self.endpoint.is_ready(), self.endpoint.address);
+        let skipped = self.copies()?.skipped(words.provider, words.slice)?;
+        let Skipped::Unfit(Unfit::Redundant { kept, .. }) = skipped else {
             return None;
-        }
-        let sources = facts.index.member(words.provider)?.sources(facts.key);
-        let kept = sources
-            .filter(|(name, source)| source.ports == self.source.ports && !is_redundant(name));
-        let twins = kept.filter_map(|(slice, source)| {
-            let mut endpoints = source.endpoints();
-            let twin = endpoints.find(|one| one.address == self.endpoint.address)?;
-            Some((slice, source, twin))
-        });
-        let (slice, source, endpoint) = twins.max_by_key(|(_, _, twin)| twin.is_ready())?;
+        };
+        let (_, slice) = kept.iter().find(|(one, _)| *one == address)?;
+        let mut sources = facts.index.member(words.provider)?.sources(facts.key);
+        let (_, source) = sources.find(|(name, _)| *name == slice)?;
+        let mut endpoints = source.endpoints();
+        let endpoint = &endpoints.find(|one| one.addresses().any(|one| one == address))?;
         let twin = Place {
             words: Endpoint { slice, ..words },
             source,
-            endpoint: &endpoint,
+            endpoint,
             ..*self
         };
         let mut state = twin.state();
-        let is_ready = self.endpoint.is_ready();
         if endpoint.is_ready() != is_ready && twin.decide().is_ok() {
-            let address = self.endpoint.address;
             state.diagnosis = words.of_slice().differs_on(address, is_ready, slice);
         }
         Some(state)
@@ -371,7 +330,7 @@ impl<'a> Place<'a> {
             };
         }
         let is_ready = self.endpoint.is_ready();
-        let is_beyond = is_beyond_share(wanted, self.endpoint);
+        let is_beyond = wanted.is_beyond_share(self.endpoint);
         let known = copy.endpoints.get(&self.addresses()).copied();
         let is_older = copy.source.as_ref() != Some(&self.source.version);
         if !copy.standby && known != Some(is_ready && !is_beyond) && is_older {
@@ -403,12 +362,12 @@ impl<'a> Place<'a> {
         let Some(copies) = self.copies() else {
             return words.copied();
         };
-        let is_standby = wanted.role_of(self.endpoint) != EndpointRole::Ready;
+        let is_standby = wanted.is_standby(self.endpoint);
         let was_standby = copy.standby || copy.endpoints.get(&self.addresses()) == Some(&false);
         match (&copies.shares, &copies.tiers) {
             (None, None) => words.copied(),
             _ if is_standby != was_standby => words.changes_role(is_standby),
-            (Some(shares), _) if is_beyond_share(wanted, self.endpoint) => {
+            (Some(shares), _) if wanted.is_beyond_share(self.endpoint) => {
                 words.beyond_share(shares)
             }
             (_, Some(tiers)) => words.in_tier(tiers, is_standby),
@@ -451,10 +410,4 @@ impl<'a> Place<'a> {
             ready => self.words.not_written(is_held, ready.map(quote).as_deref()),
         }
     }
-}
-
-/// Whether an endpoint of the copy is a standby endpoint because others suffice for the share of
-/// its provider.
-fn is_beyond_share(wanted: &WantedCopy, endpoint: &SourceEndpoint<'_>) -> bool {
-    wanted.role() == EndpointRole::Ready && wanted.role_of(endpoint) != EndpointRole::Ready
 }

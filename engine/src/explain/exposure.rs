@@ -7,11 +7,12 @@ use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::held::HeldSlice;
-use super::report::{ConsumerReport, DefaultReport, ExposureReport, ShareReport, TiersReport};
+use super::report::{ConsumerReport, DefaultReport, ExposureReport};
 use super::{Diagnosis, Facts};
 use crate::messages::{address, conflict, entry_clusters, exports, karmada, name, native, service};
 use crate::model::slice::Exposure;
 use crate::observed::hub::McsView;
+use crate::observed::member::Member;
 use crate::plan::clusterset::NotImporting;
 use crate::plan::copies::DesiredCopies;
 use crate::plan::hostnames;
@@ -40,40 +41,24 @@ impl<'a> Facts<'a> {
             Ok(spec) if !spec.dispatches_endpoints() => native::load_balancer(self.key),
             Ok(spec) => return Some(self.dispatched(mcs, spec).report()),
         };
-        let diagnoses = [why].into_iter().chain(self.names(mcs));
+        let names = name::diagnoses(self.index, self.key, &self.desired.name);
+        let diagnoses = [why].into_iter().chain(names);
         Some(self.bare_report(Exposure::Native, diagnoses.collect()))
     }
 
     /// Returns a report without providers and consumers.
     fn bare_report(&self, exposure: Exposure, diagnoses: Vec<Diagnosis>) -> ExposureReport {
-        let defaults = match exposure {
-            Exposure::Native => self.index.defaulted(self.key),
-            Exposure::Clusterset => Vec::new(),
-        };
-        let defaults = defaults
-            .into_iter()
-            .map(|(annotation, value)| DefaultReport {
-                annotation: annotation.to_owned(),
-                value: value.to_owned(),
-                namespace: self.key.namespace.to_string(),
-            });
         ExposureReport {
             exposure,
             address: address(exposure, self.key),
-            defaults: defaults.collect(),
+            defaults: match exposure {
+                Exposure::Native => DefaultReport::all(self.index, self.key),
+                Exposure::Clusterset => Vec::new(),
+            },
             diagnoses,
             consumers: Vec::new(),
             providers: Vec::new(),
         }
-    }
-
-    /// Reports the state of the names that DNS is to publish.
-    fn names(&self, mcs: &McsView) -> Vec<Diagnosis> {
-        let of = (self.key, &*mcs.uid);
-        let name = self.desired.name.wanted().into_iter();
-        let states = name.flat_map(|name| name.states(self.index, of, None));
-        let reported = states.map(|(names, state)| name::diagnosis(self.key, &names, &state));
-        reported.collect()
     }
 
     fn dispatched(&self, mcs: &McsView, spec: &MultiClusterService) -> ExposedService<'_> {
@@ -95,12 +80,11 @@ impl<'a> Facts<'a> {
         let recorded = clusterset.exporters.iter().filter(|_| published.is_empty());
         let mut providers = exports.chain(recorded).peekable();
         providers.peek()?;
-        let consumers = self.participants().filter(|name| {
+        let participants = self.index.clusters().filter(|(_, one)| one.takes_part);
+        let no_consumers = [NotImporting::NamespaceMissing, NotImporting::NotConsumer];
+        let consumers = participants.map(|(name, _)| name).filter(|name| {
             let why = clusterset.not_importing(name);
-            !matches!(
-                why,
-                Some(NotImporting::NamespaceMissing | NotImporting::NotConsumer)
-            )
+            why.is_none_or(|why| !no_consumers.contains(&why))
         });
         let obstacle = self.protected();
         let exposed = self.exposed(Exposure::Clusterset, providers, consumers, obstacle);
@@ -123,22 +107,12 @@ impl<'a> Facts<'a> {
         ExposedService {
             facts: self,
             exposure,
-            service: match exposure {
-                Exposure::Native => self.key.clone(),
-                Exposure::Clusterset => self.key.derived(),
-            },
+            service: exposure.service(self.key),
             providers: providers.cloned().collect(),
             held: held.collect(),
             consumers,
             obstacle,
         }
-    }
-
-    /// Lists the clusters that take part in the clusterset.
-    fn participants(&self) -> impl Iterator<Item = &ClusterName> {
-        let clusters = self.index.clusters();
-        let participants = clusters.filter(|(_, cluster)| cluster.takes_part);
-        participants.map(|(name, _)| name)
     }
 
     /// Returns the diagnosis of an obstacle for every endpoint in every other cluster.
@@ -184,17 +158,10 @@ impl<'a> ExposedService<'a> {
         let entries = facts.desired.entry_clusters.as_ref();
         let entries = entries.filter(|_| self.is_native());
         let consumers = self.consumers.iter().map(|name| {
-            let copies = self.desired(name);
-            let tiers = copies.and_then(|copies| copies.tiers.as_ref());
-            let shares = copies.and_then(|copies| copies.shares.as_ref());
             let entry = entries.and_then(|entries| entries.get(name));
             let entry = entry.map(|entry| entry_clusters::diagnosis(key, name, entry));
-            ConsumerReport {
-                cluster: name.to_string(),
-                tiers: tiers.map(TiersReport::of),
-                shares: shares.map(ShareReport::all).unwrap_or_default(),
-                diagnoses: self.consumer(name).into_iter().chain(entry).collect(),
-            }
+            let diagnoses = self.consumer(name).into_iter().chain(entry);
+            ConsumerReport::of(name, self.desired(name), diagnoses.collect())
         });
         ExposureReport {
             consumers: consumers.collect(),
@@ -215,16 +182,17 @@ impl<'a> ExposedService<'a> {
         let is_behind = observed.is_none_or(|observed| observed < mcs.generation);
         all.extend(is_behind.then(|| native::not_observed(key, ready.is_none())));
         let others = self.backed_elsewhere();
-        all.extend(others.map(|name| native::not_named(key, name)));
-        all.extend(self.ambiguous_hostname());
-        let holds_karmadas = |slices: &[HeldSlice]| slices.iter().any(|one| one.is_karmadas);
-        let holders = self.held.iter().filter(|(_, held)| holds_karmadas(held));
+        all.extend(others.map(|(name, _)| native::not_named(key, name)));
+        let ambiguous = hostnames::ambiguous(facts.index, key, facts.desired);
+        all.extend(ambiguous.map(|found| native::ambiguous_hostname(key, &found)));
+        let held = self.held.iter();
+        let holders = held.filter(|(_, held)| held.iter().any(|one| one.is_karmadas));
         all.extend(match &facts.desired.karmada {
             Some(managed) => Some(karmada::managed(key, &managed.work)),
             None => karmada::left(key, holders.map(|(name, _)| name)),
         });
         all.extend(self.stale());
-        all.extend(facts.names(mcs));
+        all.extend(name::diagnoses(facts.index, key, &facts.desired.name));
         all
     }
 
@@ -232,22 +200,16 @@ impl<'a> ExposedService<'a> {
     fn of_exports(&self) -> Vec<Diagnosis> {
         let (facts, key) = (self.facts, self.facts.key);
         let clusterset = &facts.desired.clusterset;
-        let follows = |name: &&ClusterName| {
-            let member = facts.index.member(*name);
-            member.is_some_and(|member| member.exports_followed().is_some())
-        };
-        let others = self.backed_elsewhere().filter(follows);
-        let others = others.map(|name| exports::does_not_export(key, name));
+        let others = self.backed_elsewhere();
+        let others = others.filter(|(_, member)| member.exports_followed().is_some());
+        let others = others.map(|(name, _)| exports::does_not_export(key, name));
         let conflicts = conflict::conflicts(&clusterset.conflicts);
         let conflicts = conflicts.map(|(reason, text)| exports::disagreement(key, &reason, &text));
         let imported = clusterset.karmadas.as_ref();
         let imported = imported.map(|imported| karmada::imported(key, imported.sentence(key)));
-        let not_importing = |why: NotImporting| {
-            let members = facts.participants();
-            members.filter(move |name| clusterset.not_importing(name) == Some(why))
-        };
-        let absent: Vec<_> = not_importing(NotImporting::NamespaceMissing).collect();
-        let kept = not_importing(NotImporting::NotConsumer);
+        let absent = clusterset.without_import(NotImporting::NamespaceMissing);
+        let absent: Vec<_> = absent.collect();
+        let kept = clusterset.without_import(NotImporting::NotConsumer);
         let kept = kept.map(|name| exports::not_consumer(key, name));
         let all = others.chain(conflicts).chain(imported);
         let all = all.chain(exports::not_imported(key, &absent));
@@ -256,23 +218,12 @@ impl<'a> ExposedService<'a> {
 
     /// Lists members that have endpoints of their own behind a Service of the name and are no
     /// providers.
-    fn backed_elsewhere(&self) -> impl Iterator<Item = &'a ClusterName> {
+    fn backed_elsewhere(&self) -> impl Iterator<Item = (&'a ClusterName, &'a Member)> {
         let facts = self.facts;
-        let others = facts.index.members().filter(|(name, member)| {
+        facts.index.members().filter(|(name, member)| {
             let mut sources = member.sources(facts.key);
             !self.providers.contains(*name) && sources.any(|(_, source)| !source.is_empty())
-        });
-        others.map(|(name, _)| name)
-    }
-
-    /// Reports hostnames of a headless service that lead to pods of several clusters.
-    fn ambiguous_hostname(&self) -> Option<Diagnosis> {
-        let (index, key) = (self.facts.index, self.facts.key);
-        self.consumers.first()?;
-        let providers = self.providers.iter();
-        let used = providers.filter(|name| self.unused(name).is_none());
-        let found = hostnames::ambiguous(index, key, used)?;
-        Some(native::ambiguous_hostname(key, &found))
+        })
     }
 
     /// Reports endpoints that consumers offer although their provider no longer has them as ready.
@@ -317,6 +268,12 @@ impl<'a> ExposedService<'a> {
     /// leaves the consumer unchanged.
     pub(super) fn desired(&self, consumer: &ClusterName) -> Option<&'a DesiredCopies> {
         self.facts.desired.copies_in(self.exposure, consumer)
+    }
+
+    /// Lists the copies that the plan wants in each consumer.
+    pub(super) fn copies(&self) -> impl Iterator<Item = &'a DesiredCopies> {
+        let consumers = self.consumers.iter();
+        consumers.filter_map(|name| self.desired(name))
     }
 
     /// Returns the Ready condition of the MultiClusterService, or of the provider's export.

@@ -59,11 +59,8 @@ impl HeldSlice {
 impl Facts<'_> {
     /// Returns the slices of other clusters' endpoints that a member holds for an exposure.
     pub(super) fn held(&self, member: &ClusterName, exposure: Exposure) -> Vec<HeldSlice> {
-        let lists = self
-            .members
-            .get(member)
-            .and_then(|lists| lists.as_ref().ok());
-        let slices = lists.into_iter().flat_map(|lists| &lists.slices);
+        let lists = self.members.get(member).into_iter().flatten();
+        let slices = lists.flat_map(|lists| &lists.slices);
         let held = slices.filter_map(|slice| HeldSlice::read(slice, self, exposure));
         held.collect()
     }

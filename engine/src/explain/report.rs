@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, ServiceKey};
 use serde::Serialize;
 
 use crate::messages::Diagnosis;
-use crate::model::slice::Exposure;
+use crate::model::slice::{Exposure, SourceEndpoint};
+use crate::observed::Index;
+use crate::plan::copies::DesiredCopies;
 use crate::plan::providers::Readiness;
 use crate::plan::shares::Shares;
 use crate::plan::tiers::{TierState, Tiers};
@@ -185,8 +187,39 @@ impl ConsumerState {
     }
 }
 
+impl DefaultReport {
+    /// Lists the annotations of a MultiClusterService whose values its Namespace gives.
+    pub(super) fn all(index: &Index, key: &ServiceKey) -> Vec<Self> {
+        let all = index.defaulted(key).into_iter();
+        let all = all.map(|(annotation, value)| Self {
+            annotation: annotation.to_owned(),
+            value: value.to_owned(),
+            namespace: key.namespace.to_string(),
+        });
+        all.collect()
+    }
+}
+
+impl ConsumerReport {
+    /// Reports a consumer in which the plan wants these copies, if any.
+    pub(super) fn of(
+        cluster: &ClusterName,
+        copies: Option<&DesiredCopies>,
+        diagnoses: Vec<Diagnosis>,
+    ) -> Self {
+        let tiers = copies.and_then(|copies| copies.tiers.as_ref());
+        let shares = copies.and_then(|copies| copies.shares.as_ref());
+        Self {
+            cluster: cluster.to_string(),
+            tiers: tiers.map(TiersReport::of),
+            shares: shares.map(ShareReport::all).unwrap_or_default(),
+            diagnoses,
+        }
+    }
+}
+
 impl TiersReport {
-    pub(super) fn of(tiers: &Tiers) -> Self {
+    fn of(tiers: &Tiers) -> Self {
         let of =
             |state: &TierState| TierReport::of(&state.name(), &state.clusters, state.readiness);
         let nothing = Readiness::default();
@@ -219,7 +252,7 @@ impl TierReport {
 }
 
 impl ShareReport {
-    pub(super) fn all(shares: &Shares) -> Vec<Self> {
+    fn all(shares: &Shares) -> Vec<Self> {
         let percent = |hundredths: u64| (hundredths + 50) / 100;
         let all = shares.all.iter().map(|share| Self {
             cluster: share.name.to_string(),
@@ -229,6 +262,28 @@ impl ShareReport {
             standby: share.ready.saturating_sub(share.chosen),
         });
         all.collect()
+    }
+}
+
+impl EndpointReport {
+    /// Reports an endpoint of a slice; `None` for one that only consumers show.
+    pub(super) fn of(
+        endpoint: &SourceEndpoint<'_>,
+        slice: Option<&str>,
+        consumers: Vec<ConsumerState>,
+    ) -> Self {
+        let [_, serving, terminating] = endpoint.conditions;
+        let ready = endpoint.is_ready();
+        Self {
+            addresses: endpoint.addresses().collect(),
+            slice: slice.map(ToOwned::to_owned),
+            node: endpoint.node.map(ToOwned::to_owned),
+            zone: endpoint.zone.map(ToOwned::to_owned),
+            ready,
+            serving: serving.unwrap_or(ready),
+            terminating: terminating.unwrap_or(false),
+            consumers,
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl fmt::Display for Unfit {
                 out,
                 "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
             ),
-            Self::Redundant(_) => {
+            Self::Redundant { .. } => {
                 out.write_str("slices that Kubernetes keeps hold the same endpoints")
             }
         }
@@ -114,7 +114,7 @@ impl Slice<'_> {
             Skipped::Unfit(Unfit::TooManyEndpoints) => Reason::TooManyEndpoints,
             Skipped::TooManySlices => Reason::TooManySlices,
             Skipped::Behind | Skipped::NoPort(_) => Reason::PortNotInSlice,
-            Skipped::Unfit(Unfit::Redundant(_)) => Reason::Progressing,
+            Skipped::Unfit(Unfit::Redundant { .. }) => Reason::Progressing,
         };
         let Self { provider, name, .. } = self;
         let message = format!("EndpointSlice {name} of {provider} is not copied: {why}");

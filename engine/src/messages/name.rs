@@ -7,7 +7,8 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use super::{Diagnosis, first};
 use crate::model::RecordedTargets;
-use crate::plan::dns::{Basis, NameState, Routing};
+use crate::observed::Index;
+use crate::plan::dns::{Basis, NamePlan, NameState, Routing};
 use crate::reasons::Reason;
 
 /// Maximum number of targets and names in a message.
@@ -28,8 +29,17 @@ pub(super) fn sentence(key: &ServiceKey, names: &[&str], state: &NameState<'_>) 
     }
 }
 
+/// Reports the states of the names that a service requests to a person who reads the hub with own
+/// rights.
+pub(crate) fn diagnoses(index: &Index, key: &ServiceKey, plan: &NamePlan) -> Vec<Diagnosis> {
+    let name = plan.wanted().into_iter();
+    let states = name.flat_map(|name| name.states(index, key, None));
+    let all = states.map(|(names, state)| diagnosis(key, &names, &state));
+    all.collect()
+}
+
 /// Reports the state of the names of a service to a person who reads the hub with own rights.
-pub(crate) fn diagnosis(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> Diagnosis {
+pub(super) fn diagnosis(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> Diagnosis {
     let reason = match state {
         NameState::Unreadable(failure) => {
             let names = first(names, NAMED_AT_MOST);

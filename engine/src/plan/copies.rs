@@ -101,14 +101,15 @@ impl WantedCopy {
         !self.template.is_of_entry() || recorded.is_some_and(is_current)
     }
 
-    /// Returns the role of the provider's endpoints in the consumer.
-    pub(crate) fn role(&self) -> EndpointRole {
-        self.template.role()
+    /// Whether a ready endpoint of the source is not ready in the consumer, by its tier or share.
+    pub(crate) fn is_standby(&self, endpoint: &SourceEndpoint<'_>) -> bool {
+        self.template.role_of(endpoint) != EndpointRole::Ready
     }
 
-    /// Returns the role of one endpoint of the source in the consumer.
-    pub(crate) fn role_of(&self, endpoint: &SourceEndpoint<'_>) -> EndpointRole {
-        self.template.role_of(endpoint)
+    /// Whether a ready endpoint of the source is not ready in the consumer because others suffice
+    /// for the share of its provider.
+    pub(crate) fn is_beyond_share(&self, endpoint: &SourceEndpoint<'_>) -> bool {
+        self.template.role() == EndpointRole::Ready && self.is_standby(endpoint)
     }
 
     /// Returns the address family of its endpoints: IPv4 or IPv6.
@@ -259,6 +260,11 @@ impl DesiredCopies {
         found.map(|(_, decision)| *decision)
     }
 
+    /// Returns the tiers of a consumer whose preference leads to no provider.
+    pub(crate) fn unserved(&self) -> Option<&Tiers> {
+        self.tiers.as_ref().filter(|tiers| tiers.lack_providers())
+    }
+
     /// Whether a copy of that name is certainly not wanted, whoever its provider is.
     pub(crate) fn abandons(&self, name: &str) -> bool {
         let holds = |(_, of): &(_, OfProvider)| matches!(of, OfProvider::All(Ruling::Hold(_)));
@@ -305,7 +311,9 @@ impl DesiredCopies {
             slices.map(move |(name, why)| ((provider, name), why))
         });
         slices.filter_map(|(slice, why)| match why {
-            Skipped::Unfit(Unfit::Redundant(disagreement)) => Some((slice, disagreement.as_ref()?)),
+            Skipped::Unfit(Unfit::Redundant { disagreement, .. }) => {
+                Some((slice, disagreement.as_ref()?))
+            }
             _ => None,
         })
     }
@@ -447,7 +455,7 @@ impl Planner<'_> {
     /// Notes the redundant slices of a provider that is reached by an entry.
     fn note_redundant(&mut self, provider: &Provider<'_>, member: &Member) {
         for (name, candidate) in candidates(member, self.origin.key) {
-            if let Err((why @ Unfit::Redundant(_), _)) = candidate {
+            if let Err((why @ Unfit::Redundant { .. }, _)) = candidate {
                 let skipped = &mut self.desired.skipped;
                 let of_provider = skipped.entry(provider.name.clone()).or_default();
                 of_provider.insert(name.clone(), Skipped::Unfit(why));
@@ -505,7 +513,7 @@ impl Planner<'_> {
         let observed = |what| Ruling::Withdraw(Withdraw::Observed(what, slice.proof));
         let (ruling, endpoints, slices) = match &why {
             Skipped::Unfit(Unfit::AddressType) => (observed(Observation::AddressType), 0, 1),
-            Skipped::Unfit(Unfit::Redundant(_)) => {
+            Skipped::Unfit(Unfit::Redundant { .. }) => {
                 (observed(Observation::Redundant), source.odd as usize, 0)
             }
             Skipped::NoPort(_) => (observed(Observation::NoPort), 0, 0),

@@ -105,6 +105,20 @@ impl Desired {
         (!is_untouched).then(|| self.members.names())
     }
 
+    /// Lists the providers of the MultiClusterService whose endpoints are used.
+    pub(crate) fn used_providers(&self) -> impl Iterator<Item = &ClusterName> {
+        let providers = self.placement.providers();
+        providers.filter(|name| self.uses.unused(name).is_none())
+    }
+
+    /// Whether the members hold the same for an exposure as now.
+    pub(crate) fn is_untouched(&self, exposure: Exposure) -> bool {
+        match exposure {
+            Exposure::Native => self.members.is_untouched(),
+            Exposure::Clusterset => self.clusterset.imports.is_untouched(),
+        }
+    }
+
     /// Returns the desired copies in a consumer; `None` if none are planned there, or if all members
     /// are left untouched.
     pub(crate) fn copies_in(

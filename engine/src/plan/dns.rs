@@ -441,9 +441,12 @@ impl DesiredName {
     pub(crate) fn states<'a>(
         &'a self,
         index: &'a Index,
-        (key, owner): (&ServiceKey, &str),
+        key: &ServiceKey,
         failure: Option<&'a Failure>,
     ) -> Vec<(Vec<&'a str>, NameState<'a>)> {
+        let Some(mcs) = index.multi_cluster_service(key) else {
+            return Vec::new();
+        };
         let owned = self.owned.iter().map(|name| &**name);
         let all = owned
             .clone()
@@ -458,7 +461,10 @@ impl DesiredName {
         };
         let mut states = Vec::new();
         if !self.owned.is_empty() {
-            states.push((owned.clone().collect(), self.state(known, owner, failure)));
+            states.push((
+                owned.clone().collect(),
+                self.state(known, &mcs.uid, failure),
+            ));
             let partly = self.lacks_values().filter(|_| !self.records.is_empty());
             states.extend(partly.map(|state| (owned.collect(), state)));
         }

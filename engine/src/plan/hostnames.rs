@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
+use super::desired::Desired;
 use crate::model::map::HashMap;
 use crate::observed::Index;
 use crate::observed::service::ServiceKind;
@@ -23,17 +24,15 @@ pub(crate) struct Ambiguous {
     pub count: usize,
 }
 
-/// Finds hostnames that several of the providers have. Looks at endpoints of headless services with
-/// several providers alone, ready or not: a pod that restarts keeps its name.
-pub(crate) fn ambiguous<'a>(
-    index: &'a Index,
-    key: &ServiceKey,
-    mut providers: impl Iterator<Item = &'a ClusterName>,
-) -> Option<Ambiguous> {
+/// Finds hostnames that several providers have of a service with consumers. Looks at endpoints of
+/// headless services with several providers alone, ready or not: a pod that restarts keeps its name.
+pub(crate) fn ambiguous(index: &Index, key: &ServiceKey, desired: &Desired) -> Option<Ambiguous> {
+    desired.placement.consumers().next()?;
     let service = index.hub_service(key)?;
     if service.shape.kind != ServiceKind::Headless {
         return None;
     }
+    let mut providers = desired.used_providers();
     let first_two = [providers.next()?, providers.next()?];
     let mut owners: HashMap<&str, &ClusterName> = HashMap::default();
     let mut shared = BTreeMap::new();

@@ -79,8 +79,8 @@ pub(crate) enum Remark<'a> {
 pub(crate) fn unserved<'a>(
     copies: impl Iterator<Item = (&'a ClusterName, &'a DesiredCopies)>,
 ) -> Vec<(&'a ClusterName, &'a Tiers)> {
-    let tiers = copies.filter_map(|(name, copies)| Some((name, copies.tiers.as_ref()?)));
-    tiers.filter(|(_, tiers)| tiers.lack_providers()).collect()
+    let unserved = copies.filter_map(|(name, copies)| Some((name, copies.unserved()?)));
+    unserved.collect()
 }
 
 /// Providers that consumers of other networks do not reach, each with the reason and the consumers.

@@ -76,10 +76,7 @@ impl<'a> Progresses<'a> {
 
     /// Returns the Service and the copies that a member should hold.
     fn desired_copies(&self, name: &ClusterName) -> Option<(ServiceKey, &'a DesiredCopies)> {
-        let service = match self.exposure {
-            Exposure::Native => self.key.clone(),
-            Exposure::Clusterset => self.key.derived(),
-        };
+        let service = self.exposure.service(self.key);
         Some((service, self.desired.copies_in(self.exposure, name)?))
     }
 }

@@ -201,7 +201,8 @@ impl View<'_> {
         let lacks_endpoints = self.lacks_endpoints(export);
         remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Clusterset)));
         remarks.extend(some(self.unserved()).map(Remark::Unserved));
-        remarks.extend(some(self.not_consumers()).map(Remark::NotConsumers));
+        let not_consumers = self.clusterset.without_import(NotImporting::NotConsumer);
+        remarks.extend(some(not_consumers.collect()).map(Remark::NotConsumers));
         let own = self.clusterset.imports.of(name);
         let unresolved = own.and_then(|desired| desired.unresolved.as_ref());
         remarks.extend(unresolved.map(|why| Remark::Unresolved(name, why)));
@@ -225,10 +226,8 @@ impl View<'_> {
     /// of which a restarted controller knows nothing yet count. Their objects change nothing.
     fn importers_elsewhere(&self, name: &ClusterName) -> impl Iterator<Item = &ClusterName> {
         let network = self.index.network(name);
-        let unknown = self.clusterset.not_importing.iter();
-        let unknown = unknown.filter(|(_, why)| **why == NotImporting::Unknown);
-        let importers = unknown.map(|(name, _)| name);
-        let importers = importers.chain(self.clusterset.imports.names());
+        let unknown = self.clusterset.without_import(NotImporting::Unknown);
+        let importers = unknown.chain(self.clusterset.imports.names());
         importers.filter(move |name| self.index.network(name) != network)
     }
 
@@ -265,13 +264,6 @@ impl View<'_> {
             true => Vec::new(),
             false => unserved(self.copies()),
         }
-    }
-
-    /// Lists the members which the exports do not list as consumers.
-    fn not_consumers(&self) -> Vec<&ClusterName> {
-        let all = self.clusterset.not_importing.iter();
-        let kept = all.filter(|(_, why)| **why == NotImporting::NotConsumer);
-        kept.map(|(name, _)| name).collect()
     }
 
     /// Returns the endpoints and slices of an exporter that no importing cluster receives.

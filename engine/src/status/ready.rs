@@ -17,7 +17,7 @@ use crate::model::slice::Exposure;
 use crate::plan::copies::{DesiredCopies, Refused, SliceOfProvider};
 use crate::plan::disagreement;
 use crate::plan::dns::NameState;
-use crate::plan::hostnames::{self, Ambiguous};
+use crate::plan::hostnames;
 use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
@@ -95,15 +95,14 @@ impl View<'_> {
     /// does.
     fn without_providers(&self) -> Option<String> {
         let is_planned = !self.desired.members.is_untouched();
-        let used = self.used().next().is_some();
+        let used = self.desired.used_providers().next().is_some();
         (is_planned && !used).then(|| native::no_providers(self.key, &self.left_out()))
     }
 
     /// Returns the names that DNS is to publish, by their state; `None` if none is requested.
     fn name_states(&self) -> Option<Vec<(Vec<&str>, NameState<'_>)>> {
         let name = self.desired.name.wanted()?;
-        let of = (self.key, &*self.mcs.uid);
-        Some(name.states(self.index, of, self.name_failure.as_ref()))
+        Some(name.states(self.index, self.key, self.name_failure.as_ref()))
     }
 
     fn is_name_unsettled(&self) -> bool {
@@ -115,12 +114,6 @@ impl View<'_> {
     fn has_ttl_expired(&self) -> bool {
         let mut providers = self.desired.placement.providers();
         providers.any(|name| self.index.has_ttl_expired(name))
-    }
-
-    /// Lists the providers whose endpoints are used.
-    fn used(&self) -> impl Iterator<Item = &ClusterName> {
-        let providers = self.desired.placement.providers();
-        providers.filter(|name| self.desired.uses.unused(name).is_none())
     }
 
     /// Lists the clusters that take no part, with the reason.
@@ -136,7 +129,7 @@ impl View<'_> {
     }
 
     pub(super) fn ready_message(&self) -> String {
-        let used = self.used().count();
+        let used = self.desired.used_providers().count();
         let unserved = unserved(self.copies());
         let lacks_endpoints = self.lacks_endpoints();
         let message = match self.entry_clusters() {
@@ -172,7 +165,8 @@ impl View<'_> {
         let service = self.index.hub_service(self.key);
         let unfollowed = not_followed(&self.mcs.failover, &self.mcs.misread, service);
         remarks.extend(unfollowed.map(Remark::NotFollowed));
-        remarks.extend(self.ambiguous_hostnames().map(Remark::AmbiguousHostname));
+        let ambiguous = hostnames::ambiguous(self.index, self.key, self.desired);
+        remarks.extend(ambiguous.map(Remark::AmbiguousHostname));
         remarks.extend(self.without_places());
         let ignored = self.ignored().into_iter();
         remarks.extend(ignored.map(|(why, clusters)| Remark::Ignored {
@@ -209,7 +203,7 @@ impl View<'_> {
             && no_endpoints::are_unready(
                 self.index,
                 self.key,
-                self.used(),
+                self.desired.used_providers(),
                 reports_none_ready(stored),
             )
     }
@@ -243,12 +237,6 @@ impl View<'_> {
         ignored::in_consumers(Exposure::Native, self.copies(), |name| {
             self.member(name)?.service(self.key)
         })
-    }
-
-    /// Returns the hostnames that lead to pods of several clusters.
-    fn ambiguous_hostnames(&self) -> Option<Ambiguous> {
-        self.desired.placement.consumers().next()?;
-        hostnames::ambiguous(self.index, self.key, self.used())
     }
 
     fn disagreements(&self) -> Vec<(SliceOfProvider<'_>, &Disagreement)> {

@@ -72,6 +72,16 @@ pub enum Exposure {
     Clusterset,
 }
 
+impl Exposure {
+    /// Returns the Service of a consumer that receives the endpoints of a service.
+    pub(crate) fn service(self, key: &ServiceKey) -> ServiceKey {
+        match self {
+            Self::Native => key.clone(),
+            Self::Clusterset => key.derived(),
+        }
+    }
+}
+
 /// Copy in a consumer: its identity, and a hash of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedSlice {

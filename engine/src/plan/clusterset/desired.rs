@@ -51,6 +51,13 @@ impl Clusterset {
         self.not_importing.get(name).copied()
     }
 
+    /// Lists the members that import nothing for that reason.
+    pub(crate) fn without_import(&self, why: NotImporting) -> impl Iterator<Item = &ClusterName> {
+        let all = self.not_importing.iter();
+        all.filter(move |(_, found)| **found == why)
+            .map(|(name, _)| name)
+    }
+
     /// Whether no cluster exports the service, as far as is observed. Exports of drained clusters
     /// do not count. A protected service counts as used.
     pub(crate) fn is_unused(&self) -> bool {

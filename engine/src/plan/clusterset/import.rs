@@ -409,6 +409,16 @@ pub(crate) fn owner_reference(
     }
 }
 
+impl ImportPlan {
+    /// Returns the reason why the import has no addresses, if the plan decides that.
+    pub(crate) fn unready(&self) -> Option<&Unready> {
+        match self {
+            Self::Own(own) => own.unready.as_ref(),
+            Self::Foreign | Self::Later => None,
+        }
+    }
+}
+
 impl OwnImport {
     /// Whether the observed import equals the desired one.
     pub(crate) fn is_met_by(&self, observed: &ImportView, hub: &str) -> bool {

@@ -24,8 +24,13 @@ pub(crate) enum Unfit {
     Unreadable,
     /// It has more endpoints than a slice may have.
     TooManyEndpoints,
-    /// Slices that Kubernetes keeps hold all of its endpoints, and may disagree on their readiness.
-    Redundant(Option<Disagreement>),
+    /// Slices that Kubernetes maintains hold all of its endpoints.
+    Redundant {
+        /// Slice that is copied in its place, by the address of each endpoint.
+        kept: Vec<(IpAddr, Arc<str>)>,
+        /// Slice that differs on the readiness of an endpoint, if any does.
+        disagreement: Option<Disagreement>,
+    },
 }
 
 /// Slice that Kubernetes maintains and that differs from a redundant one on the readiness of an
@@ -109,13 +114,21 @@ impl<'a> KeptByKubernetes<'a> {
         let is_held =
             |endpoint: SourceEndpoint<'_>| endpoint.addresses().all(|one| held.contains_key(&one));
         source.endpoints().all(is_held).then(|| {
+            let slice = |endpoint: &SourceEndpoint<'_>| held.get(&endpoint.address);
+            let kept = source.endpoints().filter_map(|endpoint| {
+                let (name, _) = slice(&endpoint)?;
+                Some((endpoint.address, Arc::clone(name)))
+            });
             let disagreement = source.endpoints().find_map(|endpoint| {
-                let (name, ready) = held.get(&endpoint.address)?;
+                let (name, ready) = slice(&endpoint)?;
                 (*ready != endpoint.is_ready()).then(|| Disagreement {
                     kept: Arc::clone(name),
                 })
             });
-            Unfit::Redundant(disagreement)
+            Unfit::Redundant {
+                kept: kept.collect(),
+                disagreement,
+            }
         })
     }
 }

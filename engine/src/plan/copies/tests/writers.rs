@@ -233,6 +233,20 @@ fn disagreeing_writers_are_explained_and_never_progressing() {
 }
 
 #[test]
+fn explain_and_ready_name_the_same_kept_slice() {
+    let [kept, by_hand] = written_twice(true, false);
+    let manager = json!({labels::SLICE_MANAGED_BY: labels::SLICE_CONTROLLER});
+    let other = slice("foo-other", "foo").port("http", 8080);
+    let other = other.with(json!({"metadata": {"labels": manager}}));
+    let slices = [kept, other.endpoint("10.1.0.5"), by_hand];
+    let mut env = provided(foo(), slices);
+    env.pass(Duration::from_secs(40));
+    assert!(env.says("foo", "Ready").contains(DISAGREE));
+    let kept = "EndpointSlice foo-abc, which Kubernetes keeps";
+    assert_explained(&env, Reason::WritersDisagree, &["10.1.0.5", kept]);
+}
+
+#[test]
 fn export_reports_disagreeing_writers() {
     let mut env = env();
     env.member("member1").member("member2").on("member1", foo());

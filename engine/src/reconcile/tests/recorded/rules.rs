@@ -94,11 +94,7 @@ fn decision(
     let (key, cache) = (crate::fixtures::key("foo"), &mut CopyCache::default());
     let desired = plan(&env.index, &env.settings, &key, env.now(), cache);
     let consumer = crate::fixtures::name(CONSUMER);
-    let is_untouched = match exposure {
-        Exposure::Native => desired.members.is_untouched(),
-        Exposure::Clusterset => desired.clusterset.imports.is_untouched(),
-    };
-    if is_untouched {
+    if desired.is_untouched(*exposure) {
         return format!("{provider}: untouched");
     }
     let copies = desired.copies_in(*exposure, &consumer);
