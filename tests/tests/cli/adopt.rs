@@ -150,7 +150,9 @@ async fn a_gate_that_is_on_is_found(env: &Environment) {
     let space = &carried.space;
     let before = carried.snapshot().await;
     carried.karmada.gate(true);
-    let refused = observed(env, "adopt foo", space, &[]).await;
+    // The command ends with the first write that it observes, at the latest after this time.
+    let adopt = ["adopt", "foo", "-n", space.name(), "--observe=60s"];
+    let refused = env.mcs(adopt).await;
     carried.karmada.gate(false);
     ends(
         &refused,
