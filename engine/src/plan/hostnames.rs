@@ -25,7 +25,8 @@ pub(crate) struct Ambiguous {
 }
 
 /// Finds hostnames that several providers have of a service with consumers. Looks at endpoints of
-/// headless services with several providers alone, ready or not: a pod that restarts keeps its name.
+/// headless services with several providers alone, ready or not: a pod that restarts keeps its
+/// name.
 pub(crate) fn ambiguous(index: &Index, key: &ServiceKey, desired: &Desired) -> Option<Ambiguous> {
     desired.placement.consumers().next()?;
     let service = index.hub_service(key)?;
