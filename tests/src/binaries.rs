@@ -63,7 +63,8 @@ const NODE: Module = Module {
     roles: &["kubelet", "kube-scheduler", "registry"],
 };
 
-/// Separate module: its dependencies are not those of the control plane.
+/// Separate module, because few tests need it. Its dependencies have the versions of the testbed's,
+/// as far as they are the same: Go compiles a package once for all modules then.
 const HELM: Module = Module {
     path: "tests/testbed/helm",
     sources: &["go.mod", "go.sum"],
