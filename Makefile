@@ -124,7 +124,6 @@ release: rust go ## Make everything that a release publishes in DIST=dist, with 
 lint: rust go pure page ## Check formats, lints, documents, generated files, licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --workspace --no-default-features -- -D warnings
 	$(CARGO) build --workspace --bin xtask
 	$(TARGET)/debug/xtask generate-manifests --check
 	$(CARGO) test --quiet --workspace --test documents -- --nocapture

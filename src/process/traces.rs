@@ -5,9 +5,7 @@
 //! traces are off there is nothing but a comparison.
 
 mod args;
-#[cfg(feature = "otlp")]
 mod collector;
-#[cfg(feature = "otlp")]
 mod otlp;
 
 use std::borrow::Cow;
@@ -188,13 +186,11 @@ impl Extractor for Headers<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Traces {
     tracer: Tracer,
-    #[cfg(feature = "otlp")]
     sender: Option<otlp::Sender>,
 }
 
 impl Traces {
     /// Begins to send the spans of that service, where the configuration says where to. Needs a Tokio runtime, in which it sends.
-    #[cfg(feature = "otlp")]
     pub(super) fn start(service: &'static str, config: &TraceConfig) -> Result<Self, TraceError> {
         let Some(endpoint) = &config.endpoint else {
             return Ok(Self::default());
@@ -211,19 +207,12 @@ impl Traces {
         })
     }
 
-    /// Nothing is sent: this program was built without it.
-    #[cfg(not(feature = "otlp"))]
-    pub(super) fn start(_service: &'static str, _config: &TraceConfig) -> Result<Self, TraceError> {
-        Ok(Self::default())
-    }
-
     pub(super) fn tracer(&self) -> Tracer {
         self.tracer.clone()
     }
 
     /// Sends what waits to be sent, for three seconds at most. What begins later is no span.
     pub(super) async fn shut_down(&mut self) {
-        #[cfg(feature = "otlp")]
         if let Some(sender) = self.sender.take() {
             sender.shut_down().await;
         }

@@ -12,7 +12,6 @@ use crate::process::args::Checks;
 pub struct TraceArgs {
     /// OTLP endpoint over HTTP that receives traces, such as http://collector:4318. Without it and
     /// OTEL_EXPORTER_OTLP_ENDPOINT no traces are sent
-    #[cfg(feature = "otlp")]
     #[arg(long, env = "CAUSEWAY_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
 }
@@ -30,20 +29,12 @@ pub struct TraceConfig {
 
 impl TraceArgs {
     /// Checks the flags, and the variables `OTEL_*`.
-    #[cfg(feature = "otlp")]
     pub fn check(&self, checks: &mut Checks) -> Option<TraceConfig> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         otel::check(self.otlp_endpoint.as_deref(), variable, checks)
     }
-
-    /// Nothing is sent: this program was built without it.
-    #[cfg(not(feature = "otlp"))]
-    pub fn check(&self, _checks: &mut Checks) -> Option<TraceConfig> {
-        Some(TraceConfig::default())
-    }
 }
 
-#[cfg(feature = "otlp")]
 mod otel {
     use super::{Checks, TraceConfig, Uri};
 
