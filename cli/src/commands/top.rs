@@ -13,8 +13,7 @@ use std::collections::BTreeSet;
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 
 use self::scrape::Controller;
 use crate::args::TopArgs;
@@ -109,18 +108,16 @@ async fn known(
     clusters: &[Cluster],
     insecure: bool,
 ) -> (BTreeSet<ServiceKey>, Option<RequestError>) {
-    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
-    let all = ListParams::default();
     let scope = Scope {
         allow_insecure: insecure,
         ..Scope::default()
     };
     let (services, readings) = tokio::join!(
-        hub.found(services.list_metadata(&all)),
+        once::all::<MultiClusterService>(hub),
         once::clusterset(hub, clusters, &scope)
     );
     let (services, why) = match services {
-        Ok(list) => (list.map(|list| list.items).unwrap_or_default(), None),
+        Ok(services) => (services.unwrap_or_default(), None),
         Err(why) => (Vec::new(), Some(why)),
     };
     let held = readings.values().flatten();
