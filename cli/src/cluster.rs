@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod admin_endpoint;
 pub(crate) mod api_server;
 pub(crate) mod bundle;
+pub(crate) mod conditions;
 pub(crate) mod credentials;
 pub(crate) mod definitions;
 pub(crate) mod helm;

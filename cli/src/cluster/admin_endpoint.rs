@@ -5,7 +5,7 @@ use futures::AsyncReadExt as _;
 use http::{Request, Uri};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
-use kube::{Api, Config, ResourceExt as _};
+use kube::{Config, ResourceExt as _};
 
 use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -152,12 +152,29 @@ async fn read(server: &ApiServer, uri: &str) -> Result<Result<String, RequestErr
     Ok(server.request(answer).await)
 }
 
+/// Returns the given admin addresses, or else those of the component's pods in a namespace of the
+/// hub.
+///
+/// # Errors
+/// [`RequestError`] if the pods cannot be listed.
+pub(crate) async fn of_component(
+    hub: &ApiServer,
+    given: &[Uri],
+    (namespace, component): (&str, &str),
+) -> Result<Vec<AdminEndpoint>, RequestError> {
+    if !given.is_empty() {
+        return Ok(given.iter().cloned().map(AdminEndpoint::Url).collect());
+    }
+    let pods = pods(hub, namespace).await?;
+    let pods = pods.iter().filter(|pod| is_of(pod, component));
+    Ok(pods.map(AdminEndpoint::of).collect())
+}
+
 /// Lists causeway's pods in a namespace of the hub, sorted by name.
 pub(crate) async fn pods(hub: &ApiServer, namespace: &str) -> Result<Vec<Pod>, RequestError> {
-    let pods: Api<Pod> = Api::namespaced(hub.client.clone(), namespace);
     let of_causeway = format!("{}={}", labels::NAME, labels::MANAGER);
     let parameters = ListParams::default().labels(&of_causeway);
-    let mut pods = hub.request(pods.list(&parameters)).await?.items;
+    let mut pods: Vec<Pod> = hub.list(hub.within(namespace), &parameters).await?;
     pods.sort_by_key(|pod| pod.name_any());
     Ok(pods)
 }

@@ -1,18 +1,20 @@
 //! Requests to an API server, each with a deadline, and the classification of their failures.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use causeway::api::multicluster::Version;
 use causeway::target::{ProxyError, Target, Token, Transport, TransportError, TunnelFront};
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{ListParams, PartialObjectMeta};
 use kube::client::retry::RetryPolicy;
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
+use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::Instant;
 use tower::Layer as _;
@@ -348,36 +350,91 @@ impl ApiServer {
         }
     }
 
+    /// Reads an object. Returns `None` if it does not exist.
+    pub(crate) async fn get<K>(&self, api: Api<K>, name: &str) -> Result<Option<K>, RequestError>
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        self.request(api.get_opt(name)).await
+    }
+
+    /// Lists objects.
+    pub(crate) async fn list<K>(
+        &self,
+        api: Api<K>,
+        parameters: &ListParams,
+    ) -> Result<Vec<K>, RequestError>
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        Ok(self.request(api.list(parameters)).await?.items)
+    }
+
+    /// Lists the metadata of objects.
+    pub(crate) async fn list_metadata<K>(
+        &self,
+        api: Api<K>,
+        parameters: &ListParams,
+    ) -> Result<Vec<PartialObjectMeta<K>>, RequestError>
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        Ok(self.request(api.list_metadata(parameters)).await?.items)
+    }
+
+    /// Returns the API of a kind in the whole cluster.
+    pub(crate) fn all<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        Api::all(self.client.clone())
+    }
+
+    /// Returns the API of a namespaced kind in one namespace.
+    pub(crate) fn within<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
     /// Returns the API of a namespaced kind in one namespace, or in all.
     pub(crate) fn api<K>(&self, namespace: Option<&str>) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        let client = self.client.clone();
         match namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
+            Some(namespace) => self.within(namespace),
+            None => self.all(),
         }
     }
 
-    /// Returns the API of a kind of the Multi-Cluster Services API in one version and one
-    /// namespace, or in all namespaces.
-    pub(crate) fn api_in<K>(&self, version: Version, namespace: Option<&str>) -> Api<K>
+    /// Returns the API of a kind that `kind` describes, in one namespace or in all.
+    pub(crate) fn api_of<K>(&self, kind: &K::DynamicType, namespace: Option<&str>) -> Api<K>
     where
-        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>,
+        K: Resource<Scope = DynamicResourceScope>,
     {
         let client = self.client.clone();
         match namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &version),
-            None => Api::all_with(client, &version),
+            Some(namespace) => Api::namespaced_with(client, namespace, kind),
+            None => Api::all_with(client, kind),
         }
     }
 
     /// Returns the identity of the cluster: the UID of its kube-system namespace.
     pub(crate) async fn uid(&self) -> Result<String, RequestError> {
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let namespaces = self.all::<Namespace>();
         let kube_system = self.request(namespaces.get_metadata("kube-system")).await?;
         Ok(kube_system.metadata.uid.unwrap_or_default())
+    }
+
+    /// Reads the metadata of a namespace. Returns `None` if it does not exist.
+    pub(crate) async fn namespace(
+        &self,
+        name: &str,
+    ) -> Result<Option<PartialObjectMeta<Namespace>>, RequestError> {
+        let namespaces = self.all::<Namespace>();
+        self.request(namespaces.get_metadata_opt(name)).await
     }
 }
 

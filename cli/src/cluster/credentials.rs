@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::Api;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::karmada;
@@ -42,8 +41,7 @@ pub(crate) async fn may_read(hub: &ApiServer, namespace: &str) -> Result<bool, R
 }
 
 async fn allowed(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
-    let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
-    let found = match hub.request(deployments.get_opt(CONTROLLER)).await {
+    let found = match hub.get(hub.within(DEFAULT_NAMESPACE), CONTROLLER).await {
         Err(RequestError::NotAllowed { .. } | RequestError::NotFound { .. }) => None,
         found => found?,
     };

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use causeway::api::ownership;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
@@ -199,11 +198,10 @@ impl Kind {
 
     /// Waits until the server serves the kind.
     pub(crate) async fn established(&self, server: &ApiServer) -> Result<(), NotEstablished> {
-        let definitions: Api<CustomResourceDefinition> = Api::all(server.client.clone());
         let name = format!("{}.{}", self.plural, self.group);
         let deadline = Instant::now() + ESTABLISHED_WITHIN;
         let mut why = String::new();
-        let found = wait::until(definitions, &name, deadline, |definition| {
+        let found = wait::until(server.all(), &name, deadline, |definition| {
             let (is_established, problem) = state(definition?);
             why = problem;
             is_established.then_some(())

@@ -154,7 +154,7 @@ async fn works_selected(
     hub: &ApiServer,
     parameters: &ListParams,
 ) -> Result<Option<Vec<Work>>, RequestError> {
-    let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &work_kind());
+    let api: Api<DynamicObject> = hub.api_of(&work_kind(), None);
     let listed = allowed(hub.found(api.list_metadata(parameters)).await)?;
     Ok(listed.map(|list| {
         let works = list.into_iter().flat_map(|list| list.items);

@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use kube::Api;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 
@@ -44,8 +43,7 @@ impl Controller {
         let Some((namespace, name)) = &lease.0 else {
             return Ok(Self::NoLease);
         };
-        let leases: Api<Lease> = Api::namespaced(hub.client.clone(), namespace);
-        match hub.request(leases.get_opt(name)).await {
+        match hub.get::<Lease>(hub.within(namespace), name).await {
             Ok(lease) => Ok(Self::Lease(
                 format!("{namespace}/{name}"),
                 lease.map(Box::new),

@@ -311,11 +311,7 @@ pub(crate) async fn get(
 fn api(server: &ApiServer, object: &DynamicObject) -> Result<Api<DynamicObject>, ObjectError> {
     let types: &TypeMeta = object.types.as_ref().ok_or(ObjectError::Untyped)?;
     let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
-    let client = server.client.clone();
-    Ok(match &object.metadata.namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-        None => Api::all_with(client, &resource),
-    })
+    Ok(server.api_of(&resource, object.metadata.namespace.as_deref()))
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use std::time::SystemTime;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway_certs::IssueError;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 
 use self::address::TunnelAddress;
 use self::authority::{AUTHORITY_SECRET, AuthorityError, TunnelAuthority};
@@ -68,8 +67,7 @@ impl CommandError for TunnelError {
 
 /// Reads a Secret of causeway's namespace.
 pub(crate) async fn secret(server: &ApiServer, name: &str) -> Result<Option<Secret>, RequestError> {
-    let secrets: Api<Secret> = Api::namespaced(server.client.clone(), DEFAULT_NAMESPACE);
-    server.request(secrets.get_opt(name)).await
+    server.get(server.within(DEFAULT_NAMESPACE), name).await
 }
 
 /// Reads the certificate authority of a hub. Returns `None` if it has none.

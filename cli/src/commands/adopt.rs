@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use causeway::api::labels;
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
 
 use crate::args::MoveArgs;
 use crate::cluster::access::HubArgs;
@@ -96,9 +96,8 @@ async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<(Vec<ServiceKey>,
         clusters.iter(),
         args.insecure.allow_insecure_members,
         |member| async move {
-            let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-            let list = member.request(slices.list_metadata(parameters)).await?;
-            let keys = list.items.into_iter().filter_map(|slice| {
+            let slices = member.list_metadata::<EndpointSlice>(member.all(), parameters);
+            let keys = slices.await?.into_iter().filter_map(|slice| {
                 let name = slice.metadata.labels?.remove(labels::SERVICE_NAME)?;
                 Some(ServiceKey::new(slice.metadata.namespace?, name))
             });

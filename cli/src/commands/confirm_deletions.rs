@@ -1,6 +1,6 @@
 //! `kubectl mcs confirm-deletions`: confirms the suspended deletions of a cluster for a user.
 
-use causeway::api::condition::{self, DELETIONS_SUSPENDED, TRUE};
+use causeway::api::condition::{DELETIONS_SUSPENDED, READY, TRUE};
 use causeway::api::{Cluster, labels};
 use causeway::domain::ClusterName;
 use causeway_engine::reasons::Reason;
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::args::ConfirmDeletionsArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::conditions::Conditions as _;
 use crate::cluster::objects::Run;
 use crate::cluster::wait;
 use crate::commands::membership::hub::{self, HubError, annotate};
@@ -60,14 +61,10 @@ enum Deletions<'a> {
 
 impl<'a> Deletions<'a> {
     fn of(cluster: &'a Cluster) -> Self {
-        let status = cluster.status.as_ref();
-        let conditions = status.map(|status| &*status.conditions).unwrap_or_default();
-        match condition::find(conditions, DELETIONS_SUSPENDED) {
+        match cluster.condition(DELETIONS_SUSPENDED) {
             Some(suspended) if suspended.status == TRUE => Self::Suspended(&suspended.message),
             Some(_) => Self::NoneSuspended,
-            None if condition::find(conditions, condition::READY).is_some_and(by_causeway) => {
-                Self::NoneSuspended
-            }
+            None if cluster.condition(READY).is_some_and(by_causeway) => Self::NoneSuspended,
             None => Self::Unknown,
         }
     }
@@ -85,7 +82,7 @@ fn by_causeway(ready: &Condition) -> bool {
 pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<(), Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let clusters: Api<Cluster> = hub.all();
     let found = hub.found(clusters.get_opt(name.as_str())).await?;
     let found = found.ok_or(HubError::NoClusterApi)?;
     let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::{self, ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use self::effect::Effect;
@@ -254,9 +254,9 @@ async fn read_left(
         others,
         args.insecure.allow_insecure_members,
         |member| async move {
-            let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-            let list = member.request(slices.list_metadata(parameters)).await?;
-            let left = list.items.iter().filter(|copy| {
+            let slices = member.list_metadata::<EndpointSlice>(member.all(), parameters);
+            let slices = slices.await?;
+            let left = slices.iter().filter(|copy| {
                 // The id of another cluster may briefly be the name of this one.
                 ownership::source_member(&copy.metadata) == Some(name.as_str())
             });

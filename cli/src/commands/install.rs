@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{KubernetesVersion, enrolment};
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
-use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use tokio::time::Instant;
 
@@ -19,6 +18,7 @@ use crate::args::{DryRun, InstallArgs};
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::bundle;
+use crate::cluster::bundle::parts::PartArgs;
 use crate::cluster::definitions::{CLUSTERS, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::lease::Controller;
@@ -249,35 +249,8 @@ async fn finish(
              causeway, run it with --set tunnel.enabled=true",
         )?);
     }
-    if let Some(address) = args.parts.tunnel.as_ref().filter(|_| args.parts.external) {
-        output::result(format_args!(
-            "start causeway-tunnel, which agents reach at {address}, with --tls-dir of the files in Secret causeway-tunnel there, \
-             and causeway-controller with --tunnel-front=http://HOST:7080 of it and, for members whose agents give the token, with \
-             --tunnel-tls-dir of the files in Secret causeway-controller-tunnel"
-        ))?;
-    }
-    if args.parts.external && leads(hub).await? {
-        return Ok(output::result(format_args!(
-            "the hub is ready for causeway v{version}, and causeway-controller is running; replace programs of \
-             another version, then check: kubectl mcs check"
-        ))?);
-    }
     if args.parts.external {
-        output::result(format_args!(
-            "the hub is ready for causeway v{version}; start causeway-webhook and causeway-controller with the tokens of Secrets \
-             causeway-webhook-token and causeway-controller-token in namespace {DEFAULT_NAMESPACE}{}",
-            match args.parts.webhook_url {
-                Some(_) => ", unless they are running already",
-                None => ", then register the webhook: run this again with --webhook-url",
-            }
-        ))?;
-        if args.parts.karmada {
-            output::result(format_args!(
-                "start causeway-controller with {}: there Karmada keeps the members' credentials",
-                bundle::KARMADA_SECRETS
-            ))?;
-        }
-        return Ok(());
+        return print_external(hub, &args.parts, version).await;
     }
     if !args.waiting.wait || !runs_here {
         return Ok(output::result(format_args!(
@@ -297,6 +270,38 @@ async fn finish(
     Ok(output::result(format_args!(
         "causeway v{version} is ready; join a member: kubectl mcs join NAME --member-kubeconfig FILE"
     ))?)
+}
+
+/// Prints the next step for programs that run outside the hub.
+async fn print_external(hub: &ApiServer, parts: &PartArgs, version: &str) -> Result<(), Failure> {
+    if let Some(address) = &parts.tunnel {
+        output::result(format_args!(
+            "start causeway-tunnel, which agents reach at {address}, with --tls-dir of the files in Secret causeway-tunnel there, \
+             and causeway-controller with --tunnel-front=http://HOST:7080 of it and, for members whose agents give the token, with \
+             --tunnel-tls-dir of the files in Secret causeway-controller-tunnel"
+        ))?;
+    }
+    if leads(hub).await? {
+        return Ok(output::result(format_args!(
+            "the hub is ready for causeway v{version}, and causeway-controller is running; replace programs of \
+             another version, then check: kubectl mcs check"
+        ))?);
+    }
+    output::result(format_args!(
+        "the hub is ready for causeway v{version}; start causeway-webhook and causeway-controller with the tokens of Secrets \
+         causeway-webhook-token and causeway-controller-token in namespace {DEFAULT_NAMESPACE}{}",
+        match parts.webhook_url {
+            Some(_) => ", unless they are running already",
+            None => ", then register the webhook: run this again with --webhook-url",
+        }
+    ))?;
+    if parts.karmada {
+        output::result(format_args!(
+            "start causeway-controller with {}: there Karmada keeps the members' credentials",
+            bundle::KARMADA_SECRETS
+        ))?;
+    }
+    Ok(())
 }
 
 /// Whether a controller is the leader. A Lease that the user may not read counts as no leader.
@@ -365,10 +370,9 @@ async fn check_cert_manager(hub: &ApiServer) -> Result<(), Failure> {
     Ok(found.map(drop).ok_or(InstallError::NoCertManager)?)
 }
 
+/// Whether the hub has a namespace. One that is being deleted is an error.
 async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, Failure> {
-    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
-    let found = hub.request(namespaces.get_metadata_opt(name)).await?;
-    match found {
+    match hub.namespace(name).await? {
         Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => {
             Err(InstallError::NamespaceEnds(name).into())
         }
@@ -394,10 +398,9 @@ async fn note_nodes(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), Fai
     if !chosen.iter().any(bundle::is_deployment) {
         return Ok(());
     }
-    let nodes: Api<Node> = Api::all(hub.client.clone());
     let one = ListParams::default().limit(1);
-    let nodes = allowed(hub.request(nodes.list_metadata(&one)).await)?;
-    if nodes.is_some_and(|list| list.items.is_empty()) {
+    let nodes = hub.list_metadata::<Node>(hub.all(), &one).await;
+    if allowed(nodes)?.is_some_and(|nodes| nodes.is_empty()) {
         output::progress(
             "note: the hub has no nodes to run the pods; if the webhook and the controller run elsewhere, give --external",
         )?;

@@ -11,6 +11,7 @@ use causeway::api::{Cluster, condition, labels};
 use kube::Resource;
 
 use crate::cluster::api_server::ApiServer;
+use crate::cluster::conditions::Conditions as _;
 use crate::term::output::{self, OutputError};
 
 /// Whether an object has causeway's finalizer, which blocks deletion until the controller has
@@ -36,14 +37,9 @@ pub(crate) async fn report_left(
 /// Returns the reason that a member cannot be cleaned up now, prefixed with a colon. Returns an
 /// empty string if the member is ready.
 pub(crate) fn cleaning(cluster: &Cluster) -> String {
-    let conditions = cluster
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    let ready = condition::find(conditions, condition::READY)
-        .filter(|ready| ready.status != condition::TRUE);
+    let ready = cluster.condition(condition::READY);
     ready
+        .filter(|ready| ready.status != condition::TRUE)
         .map(|ready| format!(": {} ({})", ready.reason, ready.message))
         .unwrap_or_default()
 }

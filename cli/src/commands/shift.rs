@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use causeway::api::condition::{self, FALSE};
+use causeway::api::condition::{FALSE, READY};
 use causeway::api::{MultiClusterService, labels};
 use causeway::domain::{ClusterName, Failover, FieldErrors, ServiceKey, Share};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::args::ShiftArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::conditions::Conditions as _;
 use crate::cluster::objects::{self, Run};
 use crate::commands::membership::hub;
 use crate::observe::verification::{self, Verification};
@@ -68,7 +69,7 @@ const VERIFIED_WITHIN: SignedDuration = SignedDuration::from_hours(24);
 pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> {
     let cluster = hub::cluster_name(&args.to)?;
     let hub = ApiServer::hub(hub).await?;
-    let services: Api<MultiClusterService> = Api::default_namespaced(hub.client.clone());
+    let services = hub.within::<MultiClusterService>(&hub.config.default_namespace);
     let found = hub.request(services.get_opt(&args.name)).await?;
     let service = found.ok_or_else(|| ShiftError::NotFound(args.name.clone()))?;
     let (failover, errors) = Failover::of(&service.metadata);
@@ -135,10 +136,7 @@ fn text(service: &MultiClusterService) -> Option<&str> {
 
 /// Checks that a service with that share is ready, or that its readiness is unknown.
 fn check(service: &MultiClusterService, name: &str, share: &str) -> Result<(), ShiftError> {
-    let status = service.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref());
-    let conditions = conditions.unwrap_or_default();
-    let ready = condition::find(conditions, condition::READY);
+    let ready = service.condition(READY);
     match ready.filter(|ready| ready.status == FALSE) {
         None => Ok(()),
         Some(ready) => Err(ShiftError::NotReady {

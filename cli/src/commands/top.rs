@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
 
 use self::scrape::Controller;
 use crate::args::TopArgs;
@@ -109,7 +109,7 @@ async fn known(
     clusters: &[Cluster],
     insecure: bool,
 ) -> (BTreeSet<ServiceKey>, Option<RequestError>) {
-    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
+    let services = hub.all::<MultiClusterService>();
     let all = ListParams::default();
     let scope = Scope {
         allow_insecure: insecure,

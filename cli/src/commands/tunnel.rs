@@ -15,7 +15,7 @@ use kube::ResourceExt as _;
 
 use crate::args::{TunnelArgs, TunnelChange};
 use crate::cluster::access::HubArgs;
-use crate::cluster::admin_endpoint::{self, AdminEndpoint, is_of};
+use crate::cluster::admin_endpoint::{self, AdminEndpoint};
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::observe::once;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
@@ -115,20 +115,12 @@ async fn read(hub: &ApiServer, endpoint: &AdminEndpoint) -> Result<Vec<Shown>, S
 
 /// Returns the given admin addresses, or those of the pods on the hub.
 async fn endpoints(hub: &ApiServer, args: &TunnelArgs) -> Result<Vec<AdminEndpoint>, Failure> {
-    if !args.admin.urls.is_empty() {
-        let urls = args.admin.urls.iter().cloned();
-        return Ok(urls.map(AdminEndpoint::Url).collect());
-    }
-    let pods = match admin_endpoint::pods(hub, DEFAULT_NAMESPACE).await {
+    let of_tunnel = (DEFAULT_NAMESPACE, "tunnel");
+    match admin_endpoint::of_component(hub, &args.admin.urls, of_tunnel).await {
         Err(RequestError::NotAllowed { message, .. }) => {
-            return Err(TunnelCommandError::Pods(message).into());
+            Err(TunnelCommandError::Pods(message).into())
         }
-        pods => pods?,
-    };
-    let pods = pods.iter().filter(|pod| is_of(pod, "tunnel"));
-    let endpoints: Vec<_> = pods.map(AdminEndpoint::of).collect();
-    match endpoints.is_empty() {
-        true => Err(TunnelCommandError::NoTunnel.into()),
-        false => Ok(endpoints),
+        Ok(endpoints) if endpoints.is_empty() => Err(TunnelCommandError::NoTunnel.into()),
+        endpoints => Ok(endpoints?),
     }
 }

@@ -10,8 +10,8 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{ClusterName, enrolment};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams};
-use kube::{Api, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -125,30 +125,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
         return inventory.print_kept(&hub, args).await;
     }
     if let Some(release) = helm::release(&hub).await? {
-        let commands = inventory.serving.commands();
-        let uninstall = format!("helm uninstall {} -n {}", release.name, release.namespace);
-        let commands = [commands, format!("  {uninstall}")];
-        let commands: Vec<_> = commands.into_iter().filter(|one| !one.is_empty()).collect();
-        return Err(UninstallError::OfHelm {
-            release,
-            commands: commands.join("\n"),
-        }
-        .into());
+        return Err(inventory.of_helm(release).into());
     }
     inventory.print_plan(&hub, &definitions, args)?;
-    if args.keep_services {
-        keep_services::check(&hub, &inventory.objects).await?;
-    } else if let (Some(services), Some(commands)) =
-        (inventory.karmadas.named(), inventory.karmadas.commands())
-    {
-        return Err(UninstallError::ManagedByKarmada { services, commands }.into());
-    }
-    if !args.keep_services && !inventory.serving.is_empty() && !args.cascade {
-        return Err(UninstallError::Serving {
-            serving: inventory.serving.to_string(),
-            commands: inventory.serving.commands(),
-        }
-        .into());
+    match args.keep_services {
+        true => keep_services::check(&hub, &inventory.objects).await?,
+        false => inventory.check_serving(args.cascade)?,
     }
     if args.dry_run.is_some() {
         return Ok(output::result("nothing was removed (dry run)")?);
@@ -204,6 +186,33 @@ impl Inventory {
             orphans,
             definitions,
             objects,
+        })
+    }
+
+    /// Returns the error for an installation by Helm.
+    fn of_helm(&self, release: Release) -> UninstallError {
+        let uninstall = format!("  helm uninstall {} -n {}", release.name, release.namespace);
+        let commands = [self.serving.commands(), uninstall].into_iter();
+        let commands: Vec<_> = commands.filter(|one| !one.is_empty()).collect();
+        UninstallError::OfHelm {
+            release,
+            commands: commands.join("\n"),
+        }
+    }
+
+    /// Checks that nothing remains that only a running controller cleans up. `--cascade` deletes
+    /// it.
+    fn check_serving(&self, cascade: bool) -> Result<(), UninstallError> {
+        if let (Some(services), Some(commands)) = (self.karmadas.named(), self.karmadas.commands())
+        {
+            return Err(UninstallError::ManagedByKarmada { services, commands });
+        }
+        if self.serving.is_empty() || cascade {
+            return Ok(());
+        }
+        Err(UninstallError::Serving {
+            serving: self.serving.to_string(),
+            commands: self.serving.commands(),
         })
     }
 
@@ -336,7 +345,6 @@ async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, Failure> {
 
 /// Returns the names of credentials that `join` created for Clusters that do not exist.
 async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterName>, RequestError> {
-    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
     let made_by_join = format!(
         "{}={},{}",
         labels::MANAGED_BY,
@@ -344,8 +352,9 @@ async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterNam
         labels::CLUSTER
     );
     let made_by_join = ListParams::default().labels(&made_by_join);
-    let secrets = hub.request(secrets.list_metadata(&made_by_join)).await?;
-    let names = secrets.items.iter().map(ResourceExt::name_any);
+    let secrets = hub.within::<Secret>(MEMBERS_NAMESPACE);
+    let secrets = hub.list_metadata(secrets, &made_by_join).await?;
+    let names = secrets.iter().map(ResourceExt::name_any);
     let names = names.filter(|name| !clusters.iter().any(|one| one.name_any() == *name));
     Ok(names
         .filter_map(|name| ClusterName::try_from(&*name).ok())
@@ -440,11 +449,13 @@ async fn remove_definition(
     let definition = kind.definition()?;
     objects::remove(hub, &definition).await?;
     let name = definition.name_any();
-    let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
     let deadline = Instant::now() + args.timeout;
-    let gone = wait::until(definitions, &name, deadline, |found| {
-        found.is_none().then_some(())
-    });
+    let gone = wait::until(
+        hub.all::<CustomResourceDefinition>(),
+        &name,
+        deadline,
+        |found| found.is_none().then_some(()),
+    );
     let seconds = args.timeout.as_secs();
     Ok(gone.await.map_err(|late| UninstallError::NotGone {
         name,

@@ -6,8 +6,8 @@ use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ClusterName};
 use causeway::target::is_tunnelled;
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use kube::{Api, ResourceExt as _};
 use tokio::time::Instant;
 
 use crate::args::UnjoinArgs;
@@ -93,7 +93,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     if let Some(member) = &member {
         check_identity(&clusters, &name, &member.uid().await?, &member.url())?;
     }
-    if stored.is_none() && secret.is_none() && enrolments.is_empty() {
+    let secrets: Vec<_> = enrolments.into_iter().chain(secret).collect();
+    if stored.is_none() && secrets.is_empty() {
         match member {
             Some(_) if args.force => {}
             Some(_) => return Err(UnjoinError::UnknownName(name).into()),
@@ -101,17 +102,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
         }
     }
     if let Some(stored) = stored.filter(|_| !args.force) {
-        if let Some(namespace) = stored.profile_namespace() {
-            let namespace = namespace.to_owned();
-            return Err(UnjoinError::OfProfile { name, namespace }.into());
-        }
-        check_controller(&hub, stored, &name, args).await?;
+        check_removable(&hub, stored, &name, args).await?;
     }
     let hub_uid = hub.uid().await?;
     let cluster = hub::bare_cluster(&name)?;
     if args.dry_run.is_some() {
-        let objects = stored.map(|_| &cluster).into_iter();
-        for object in objects.chain(&enrolments).chain(&secret) {
+        for object in stored.map(|_| &cluster).into_iter().chain(&secrets) {
             objects::remove_with(&hub, object, Run::Dry).await?;
         }
         return match &member {
@@ -140,7 +136,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
             }
         ))?,
     }
-    for secret in enrolments.iter().chain(&secret) {
+    for secret in &secrets {
         objects::remove(&hub, secret).await?;
     }
     report_services(&hub, &name).await
@@ -180,13 +176,18 @@ fn check_identity(
     Ok(())
 }
 
-/// Checks that a controller is the leader if the Cluster has causeway's finalizer.
-async fn check_controller(
+/// Checks that no ClusterProfile makes the Cluster again, and that a controller is the leader if
+/// the Cluster has causeway's finalizer.
+async fn check_removable(
     hub: &ApiServer,
     cluster: &Cluster,
     name: &ClusterName,
     args: &UnjoinArgs,
 ) -> Result<(), Failure> {
+    if let Some(namespace) = cluster.profile_namespace() {
+        let (name, namespace) = (name.clone(), namespace.to_owned());
+        return Err(UnjoinError::OfProfile { name, namespace }.into());
+    }
     if !is_kept(cluster) {
         return Ok(());
     }
@@ -212,9 +213,8 @@ async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<
     let mut last = None;
     let mut finalizers = String::new();
     let mut shown = Ok(());
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let deadline = Instant::now() + args.timeout;
-    let is_gone = wait::until(clusters, name.as_str(), deadline, |cluster| {
+    let is_gone = wait::until(hub.all::<Cluster>(), name.as_str(), deadline, |cluster| {
         let Some(cluster) = cluster.filter(|cluster| cluster.metadata.deletion_timestamp.is_some())
         else {
             return Some(());

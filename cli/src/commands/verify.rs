@@ -13,7 +13,8 @@ mod tests;
 use k8s_openapi::jiff::Timestamp;
 
 use self::pods::Run;
-use self::report::{Report, ServiceReport};
+pub(crate) use self::report::Report;
+use self::report::ServiceReport;
 use self::targets::{Dialler, Targets};
 use crate::args::{PodArgs, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;

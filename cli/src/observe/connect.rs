@@ -9,7 +9,7 @@ use causeway::target::{Target, TargetError, is_tunnelled};
 use causeway_engine::messages::JOIN_AGAIN;
 use futures::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 use tokio::time::sleep_until;
 
 use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
@@ -196,8 +196,9 @@ async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectErr
     if !credentials::may_read(hub, namespace).await? {
         return Err(ConnectError::OtherNamespace(namespace.clone()));
     }
-    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), namespace);
-    let secret = hub.request(secrets.get(&reference.name)).await;
+    let secret = hub
+        .request(hub.within::<Secret>(namespace).get(&reference.name))
+        .await;
     secret.map_err(|error| match error {
         RequestError::NotAllowed { .. } => ConnectError::SecretForbidden(namespace.clone()),
         RequestError::NotFound { .. } => ConnectError::NoSecret {

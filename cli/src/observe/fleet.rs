@@ -162,7 +162,8 @@ impl Fleet {
         }
     }
 
-    /// Returns the exports and imports of one service in each member.
+    /// Returns the exports and imports of one service in each member. A refused read of reports on
+    /// paths does not hide them, as it does in a [`Snapshot`].
     pub(crate) fn readings(&self, key: &ServiceKey) -> Readings {
         let readings = self.read().map(|(name, member)| {
             let held = member.map(|member| Held {

@@ -301,9 +301,10 @@ async fn clusterset(reader: &Reader<'_, Hub>) -> RequestError {
 }
 
 async fn follow_clusters(reader: &Reader<'_, Hub>) -> Broken {
-    let api: Api<Cluster> = Api::all(reader.server.client.clone());
     let all = watcher::Config::default();
-    reader.follow(Kind::Cluster, api, all, clusters).await
+    reader
+        .follow(Kind::Cluster, reader.server.all::<Cluster>(), all, clusters)
+        .await
 }
 
 /// Follows Clusters. Without the CRD the list is empty. A user who may not list Clusters observes
@@ -339,10 +340,14 @@ async fn follow_mcs(reader: &Reader<'_, Hub>) -> RequestError {
 
 /// Follows Namespaces. A user who may not list them observes everything else.
 async fn follow_namespaces(reader: &Reader<'_, Hub>) -> RequestError {
-    let api: Api<NamespaceMeta> = Api::all(reader.server.client.clone());
     let config = pace::selected(reader.scope.by_namespace());
     let broken = reader
-        .follow(Kind::Namespace, api, config, namespaces)
+        .follow(
+            Kind::Namespace,
+            reader.server.all::<NamespaceMeta>(),
+            config,
+            namespaces,
+        )
         .await;
     let why = match broken.why {
         why @ RequestError::NotAllowed { .. } if broken.unlisted => {
@@ -373,7 +378,7 @@ enum Works {
 }
 
 fn works_api(server: &ApiServer) -> Api<WorkMeta> {
-    Api::all_with(server.client.clone(), &karmada::work_kind())
+    server.api_of(&karmada::work_kind(), None)
 }
 
 async fn works_served(server: &ApiServer) -> Result<Works, RequestError> {

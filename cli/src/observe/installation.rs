@@ -17,13 +17,14 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
 
 use self::creation::Creation;
 use self::rights::{MissingRight, Needs};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle::DEPLOYMENTS;
+use crate::cluster::conditions::Conditions as _;
 use crate::cluster::credentials;
 use crate::cluster::karmada;
 use crate::cluster::lease::Controller;
@@ -31,6 +32,7 @@ use crate::cluster::lease::LeaseName;
 use crate::cluster::token::Validity;
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::misplaced::{self, Misplaced};
+use crate::observe::once;
 use crate::observe::scope::Scope;
 
 /// Name of causeway's webhook configurations.
@@ -105,31 +107,22 @@ async fn misplaced_on(
 
 pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installation, RequestError> {
     let info = hub.request(hub.client.apiserver_version()).await?;
-    let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
-    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
-    let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), NAMESPACE);
-    let slices: Api<EndpointSlice> = Api::namespaced(hub.client.clone(), NAMESPACE);
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let of_webhook = ListParams::default().labels("kubernetes.io/service-name=causeway-webhook");
     let of_causeway = ListParams::default().labels(OF_CAUSEWAY);
-    let all = ListParams::default();
     let (services, members, mutating, validating, endpoints, deployments, controller, clusters) = tokio::join!(
         hub.serves_kind::<MultiClusterService>(),
         hub.serves_kind::<Cluster>(),
-        hub.request(mutating.get_opt(REGISTRATION)),
-        hub.request(validating.get_opt(REGISTRATION)),
-        hub.request(slices.list(&of_webhook)),
-        hub.request(deployments.list(&of_causeway)),
+        hub.get::<MutatingWebhookConfiguration>(hub.all(), REGISTRATION),
+        hub.get::<ValidatingWebhookConfiguration>(hub.all(), REGISTRATION),
+        hub.list(hub.within(NAMESPACE), &of_webhook),
+        hub.list(hub.within(NAMESPACE), &of_causeway),
         Controller::read(hub, lease),
-        hub.request(clusters.list(&all)),
+        once::clusters(hub),
     );
     let mutating = allowed(mutating)?.map(|found| webhooks(found?.webhooks));
     let validating = allowed(validating)?.map(|found| webhooks(found?.webhooks));
-    let clusters = match clusters {
-        Err(RequestError::NotFound { .. }) => Ok(Vec::new()),
-        other => allowed(other)?.map(|list| list.items),
-    };
-    let deployments = allowed(deployments)?.map(|list| list.items);
+    let clusters = allowed(clusters)?.map(Option::unwrap_or_default);
+    let deployments = allowed(deployments)?;
     let needs = Needs {
         clusters: clusters.as_deref().unwrap_or_default(),
         manages_certificates: deployments.iter().flatten().any(manages_certificates),
@@ -141,9 +134,8 @@ pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installat
         true => ask_members(hub, needs.clusters).await,
         false => BTreeMap::new(),
     };
-    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), NAMESPACE);
-    let certificate = allowed(hub.request(secrets.get_opt(CERTIFICATE)).await)?;
-    let certificate = certificate.map(|secret| Some(secret?.data?.remove("tls.crt")?.0));
+    let certificate = hub.get::<Secret>(hub.within(NAMESPACE), CERTIFICATE).await;
+    let certificate = allowed(certificate)?.map(|secret| Some(secret?.data?.remove("tls.crt")?.0));
     let misplaced = misplaced_on(hub, &clusters).await?;
     Ok(Installation {
         now: Timestamp::now(),
@@ -156,7 +148,7 @@ pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installat
             ("MutatingWebhookConfiguration", mutating),
             ("ValidatingWebhookConfiguration", validating),
         ],
-        endpoints: allowed(endpoints)?.map(|list| list.items),
+        endpoints: allowed(endpoints)?,
         deployments,
         controller: controller?,
         answers,
@@ -183,8 +175,7 @@ async fn ask_members(
 
 /// Whether causeway reports the state of a member in its Cluster.
 fn is_reported(cluster: &Cluster) -> bool {
-    let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
-    let ready = condition::find(conditions.unwrap_or_default(), condition::READY);
+    let ready = cluster.condition(condition::READY);
     ready.is_some_and(|ready| Reason::of(&ready.reason).is_some())
 }
 
@@ -197,9 +188,10 @@ async fn tokens(
     let named =
         named.filter_map(|cluster| Some((cluster.name_any(), cluster.spec.secret_ref.as_ref()?)));
     let read = named.map(async |(cluster, secret)| {
-        let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), &secret.namespace);
-        let found = allowed(hub.request(secrets.get_opt(&secret.name)).await)?;
-        let token = found
+        let found = hub
+            .get::<Secret>(hub.within(&secret.namespace), &secret.name)
+            .await;
+        let token = allowed(found)?
             .ok()
             .flatten()
             .and_then(|secret| secret.data?.remove("token"));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use causeway::api::Cluster;
 use causeway::domain::ClusterName;
 use causeway::target::is_tunnelled;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
 
 use crate::cluster::access::{HubArgs, MembersArgs, Side};
 use crate::cluster::api_server::{ApiServer, RequestError, allowed, root_cause};
@@ -33,11 +33,10 @@ pub(crate) async fn hub(args: &HubArgs, members: &MembersArgs) -> Result<ApiServ
     let given = MemberKubeconfigs::read(members, args.kubeconfig.as_deref());
     let given = given.map_err(|error| unusable(error.to_string()))?;
     if !given.is_empty() {
-        let clusters: Api<Cluster> = Api::all(hub.client.clone());
-        let parameters = ListParams::default();
-        let list = hub.request(clusters.list_metadata(&parameters)).await;
+        let all = ListParams::default();
+        let list = hub.list_metadata::<Cluster>(hub.all(), &all).await;
         // Without the right to list Clusters no member is read.
-        let list = allowed(list)?.map(|list| list.items);
+        let list = allowed(list)?;
         let joined: BTreeSet<_> = list.iter().flatten().map(|one| one.name_any()).collect();
         if list.is_some() {
             let mut named = given.named();

@@ -12,8 +12,8 @@ use causeway_engine::model::{Failure, FailureKind, Identity, Needs};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, ResourceExt as _};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
@@ -453,12 +453,11 @@ async fn follow(
 /// Follows the kinds outside the Multi-Cluster Services API.
 async fn follow_rest(reader: &Reader<'_, Member>, needs: &watch::Receiver<Needs>) -> RequestError {
     let server = reader.server;
-    let all_namespaces: Api<Namespace> = Api::all(server.client.clone());
     let namespace = reader.scope.namespace.as_deref();
     let named = reader.scope.by_namespace();
     let all = watcher::Config::default;
     tokio::select! {
-        broken = reader.follow(Kind::Namespace, all_namespaces, pace::selected(named), namespaces) => broken.why,
+        broken = reader.follow(Kind::Namespace, server.all(), pace::selected(named), namespaces) => broken.why,
         broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => broken.why,
         broken = reader.follow(Kind::EndpointSlice, server.api(namespace), all(), slices) => broken.why,
         why = follow_needed_nodes(reader, needs.clone()) => why,
@@ -508,9 +507,12 @@ async fn follow_needed_nodes(
 /// seconds.
 async fn follow_nodes(reader: &Reader<'_, Member>) -> RequestError {
     loop {
-        let all_nodes: Api<Node> = Api::all(reader.server.client.clone());
         let all = watcher::Config::default();
-        let why = match reader.follow(Kind::Node, all_nodes, all, nodes).await.why {
+        let why = match reader
+            .follow(Kind::Node, reader.server.all(), all, nodes)
+            .await
+            .why
+        {
             why @ RequestError::NotAllowed { .. } => why,
             why => return why,
         };

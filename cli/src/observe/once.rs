@@ -11,7 +11,6 @@ use causeway_engine::lists::{NameLists, need_nodes};
 use causeway_engine::model::{Failure, FailureKind, HubNamespace, Identity};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::{ListParams, ObjectList};
@@ -72,13 +71,12 @@ async fn read_with(
     object: impl Future<Output = Result<Option<MultiClusterService>, GatherError>>,
     allow_insecure: bool,
 ) -> Result<Snapshot, GatherError> {
-    let services: Api<Service> = Api::namespaced(hub.client.clone(), &key.namespace);
     let derived = key.derived();
     let (mcs, clusters, service, derived, imports, namespaces, works, unapplied) = tokio::try_join!(
         object,
         async { clusters(hub).await?.ok_or(GatherError::NoApi("Cluster")) },
-        async { Ok(hub.request(services.get_opt(&key.name)).await?) },
-        async { Ok(hub.request(services.get_opt(&derived.name)).await?) },
+        async { Ok(hub.get(hub.within(&key.namespace), &key.name).await?) },
+        async { Ok(hub.get(hub.within(&key.namespace), &derived.name).await?) },
         async { Ok(imports(hub, key).await?) },
         async { Ok(namespaces(hub, key).await?) },
         async { Ok(karmada::works(hub, Some(key)).await?) },
@@ -119,9 +117,10 @@ async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bo
     };
     let clusters = clusters.iter().filter(is_needed);
     let read = connect::read_each(hub, clusters, allow_insecure, async |member| {
-        let nodes: Api<Node> = Api::all(member.client.clone());
-        let nodes = member.request(nodes.list(&ListParams::default())).await;
-        Ok(nodes.map(|list| list.items).map_err(|why| failure(&why)))
+        let nodes = member
+            .list::<Node>(member.all(), &ListParams::default())
+            .await;
+        Ok(nodes.map_err(|why| failure(&why)))
     });
     for (name, nodes) in read.await {
         if let Some(Ok(held)) = snapshot.members.get_mut(&name) {
@@ -170,7 +169,7 @@ async fn readable_names(
     object: Option<&MultiClusterService>,
 ) -> Result<NameLists, RequestError> {
     let (namespace, name) = (&*key.namespace, &*key.name);
-    let own: Api<DNSEndpoint> = Api::namespaced(hub.client.clone(), namespace);
+    let own = hub.within::<DNSEndpoint>(namespace);
     let Some(own) = list(hub, own, &named(name)).await? else {
         return Ok(NameLists::NotServed);
     };
@@ -186,8 +185,8 @@ async fn readable_names(
         ListParams::default().labels(&managed),
     );
     let (all, rivals) = tokio::try_join!(
-        list(hub, Api::<DNSEndpoint>::all(hub.client.clone()), &managed),
-        list(hub, hub.api::<MultiClusterService>(None), &every),
+        list(hub, hub.all::<DNSEndpoint>(), &managed),
+        list(hub, hub.all::<MultiClusterService>(), &every),
     )?;
     let is_other = |meta: &ObjectMeta| {
         meta.namespace.as_deref() != Some(namespace) || meta.name.as_deref() != Some(name)
@@ -218,8 +217,7 @@ pub(crate) async fn namespaces(
     hub: &ApiServer,
     key: &ServiceKey,
 ) -> Result<HubNamespaces, RequestError> {
-    let all: Api<Namespace> = Api::all(hub.client.clone());
-    match hub.request(all.get_metadata_opt(&key.namespace)).await {
+    match hub.namespace(&key.namespace).await {
         Ok(found) => Ok(Ok(found.into_iter().map(HubNamespace::read).collect())),
         Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(why.to_string())),
         Err(why) => Err(why),
@@ -260,15 +258,10 @@ async fn exported_by(scope: &Scope, member: ApiServer) -> Result<Held, RequestEr
         let labelled = format!("{}={name}", labels::MULTICLUSTER_SERVICE_NAME);
         let parameters = ListParams::default().labels(&labelled);
         let namespace = scope.namespace.as_deref();
-        let services: Api<Service> = member.api(namespace);
-        let slices: Api<EndpointSlice> = member.api(namespace);
-        let both = tokio::try_join!(
-            member.request(services.list(&parameters)),
-            member.request(slices.list(&parameters))
-        );
-        let (services, slices) = both?;
-        held.services = services.items;
-        held.slices = slices.items;
+        (held.services, held.slices) = tokio::try_join!(
+            member.list(member.api(namespace), &parameters),
+            member.list(member.api(namespace), &parameters)
+        )?;
     }
     Ok(held)
 }
@@ -314,8 +307,7 @@ pub(crate) async fn all<K>(server: &ApiServer) -> Result<Option<Vec<K>>, Request
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    let api = Api::all(server.client.clone());
-    list(server, api, &ListParams::default()).await
+    list(server, server.all(), &ListParams::default()).await
 }
 
 /// Lists the Clusters of the hub. Returns `None` if the hub does not serve the kind.
@@ -327,9 +319,7 @@ pub(crate) async fn clusters(hub: &ApiServer) -> Result<Option<Vec<Cluster>>, Re
 /// controller's.
 pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, RequestError> {
     let derived = key.derived();
-    let namespaces: Api<Namespace> = Api::all(member.client.clone());
-    let services: Api<Service> = Api::namespaced(member.client.clone(), &key.namespace);
-    let slices: Api<EndpointSlice> = Api::namespaced(member.client.clone(), &key.namespace);
+    let services = || member.within::<Service>(&key.namespace);
     let of_both = format!(
         "{} in ({},{})",
         labels::SERVICE_NAME,
@@ -342,11 +332,11 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     let selection = of(key);
     let (identity, namespace, own, derived, companion, slices, exports, imports, paths) = tokio::try_join!(
         identify(&member),
-        member.request(namespaces.get_opt(&key.namespace)),
-        member.request(services.list(&by_name)),
-        member.request(services.list(&by_derived)),
-        member.request(services.list(&by_companion)),
-        member.request(slices.list(&of_both)),
+        member.get::<Namespace>(member.all(), &key.namespace),
+        member.list(services(), &by_name),
+        member.list(services(), &by_derived),
+        member.list(services(), &by_companion),
+        member.list(member.within(&key.namespace), &of_both),
         async { allowed(selection.served_in::<ServiceExport>(&member).await) },
         async { allowed(selection.served_in::<ServiceImport>(&member).await) },
         paths(&member),
@@ -361,8 +351,8 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         identity,
         served,
         namespaces: namespace.into_iter().collect(),
-        services: [own.items, derived.items, companion.items].concat(),
-        slices: slices.items,
+        services: [own, derived, companion].concat(),
+        slices,
         exports: exports.map(|(_, all)| all).unwrap_or_default(),
         imports: imports.map(|(_, all)| all).unwrap_or_default(),
         nodes: None,
@@ -376,7 +366,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
 /// # Errors
 /// [`RequestError::TooMany`] beyond [`path::REPORTS_MAX`] Leases.
 pub(super) async fn paths(member: &ApiServer) -> Result<Vec<PathLease>, RequestError> {
-    let leases: Api<Lease> = Api::namespaced(member.client.clone(), path::NAMESPACE);
+    let leases = member.within::<Lease>(path::NAMESPACE);
     let own = format!("{}={}", labels::MANAGED_BY, path::REPORTER);
     let own = ListParams::default().labels(&own);
     let own = own.limit(path::REPORTS_MAX.into());

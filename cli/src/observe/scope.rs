@@ -9,6 +9,7 @@ use kube::runtime::watcher::Event;
 
 use super::pace::{self, Broken, ClustersetKind};
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::conditions::Conditions as _;
 
 /// Selection of services and kinds.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +60,7 @@ impl Scope {
             ..ListParams::default()
         };
         for version in Version::ALL {
-            let api = server.api_in::<K>(version, self.namespace.as_deref());
+            let api = server.api_of::<K>(&version, self.namespace.as_deref());
             if let Some(list) = server.found(api.list(&parameters)).await? {
                 return Ok(Some((version, list.items)));
             }
@@ -76,7 +77,7 @@ impl Scope {
     where
         K: ClustersetKind,
     {
-        let api = server.api_in(version, self.namespace.as_deref());
+        let api = server.api_of(&version, self.namespace.as_deref());
         pace::events(server, api, pace::selected(self.by_name()))
     }
 
@@ -106,8 +107,7 @@ impl Scope {
 
 /// Whether the controller reports that a member serves neither ServiceExport nor ServiceImport.
 fn serves_neither(cluster: &Cluster) -> bool {
-    let conditions = cluster.status.as_ref().map(|status| &status.conditions);
-    let served = conditions.and_then(|all| condition::find(all, condition::CLUSTERSET_API));
+    let served = cluster.condition(condition::CLUSTERSET_API);
     served.is_some_and(|served| {
         let mut kinds = ["ServiceExport", "ServiceImport"].iter();
         served.reason == Reason::NotServed && kinds.all(|kind| served.message.contains(kind))

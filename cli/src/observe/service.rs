@@ -10,7 +10,7 @@ use std::time::Instant;
 use causeway::api::condition;
 use causeway::api::multicluster::Version;
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
-use causeway::domain::{ClusterName, ServiceKey, imported_by};
+use causeway::domain::{self, ClusterName, ServiceKey, imported_by};
 use causeway_engine::lists::{HubLists, MemberLists, Members, NameLists};
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::{Failure, FailureKind, HubNamespace, ServiceWork, TimePoint};
@@ -21,6 +21,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 
 use super::connect::ConnectError;
+use crate::cluster::conditions::Conditions as _;
 use crate::cluster::karmada::binding::Unapplied;
 use crate::cluster::karmada::{self, Work};
 
@@ -68,10 +69,14 @@ impl Snapshot {
         clusters.find(|cluster| cluster.name_any() == name)
     }
 
+    /// Returns the valid MultiClusterService.
+    pub(crate) fn desired(&self) -> Option<domain::MultiClusterService> {
+        domain::MultiClusterService::try_from(self.mcs.as_ref()?).ok()
+    }
+
     /// Returns the controller's report on the MultiClusterService: `Reason (message)`.
     pub(crate) fn reported(&self) -> Option<String> {
-        let conditions = self.mcs.as_ref()?.status.as_ref()?.conditions.as_ref()?;
-        let ready = condition::find(conditions, condition::READY)?;
+        let ready = self.mcs.as_ref()?.condition(condition::READY)?;
         Some(format!("{} ({})", ready.reason, ready.message))
     }
 

@@ -14,6 +14,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
+use crate::cluster::conditions::Conditions as _;
 use crate::observe::link::ConnectionRow;
 use crate::observe::networking::NetworkReport;
 use crate::views::explain::text::tiers_text;
@@ -208,9 +209,7 @@ fn kind(exposure: Exposure) -> &'static str {
 
 impl ClusterRow {
     pub(crate) fn new(cluster: &Cluster, report: MemberReport, connection: ConnectionRow) -> Self {
-        let conditions = cluster.status.as_ref();
-        let conditions = conditions.map(|status| status.conditions.clone());
-        let conditions = conditions.unwrap_or_default().into_iter();
+        let conditions = cluster.conditions().iter().cloned();
         Self {
             name: cluster.name_any(),
             state: State::of(report.ready, &report.state),

@@ -59,7 +59,7 @@ pub(crate) async fn unapplied(
         kind: "ResourceBinding".to_owned(),
         plural: "resourcebindings".to_owned(),
     };
-    let api: Api<DynamicObject> = Api::namespaced_with(hub.client.clone(), &key.namespace, &kind);
+    let api: Api<DynamicObject> = hub.api_of(&kind, Some(&key.namespace));
     match hub.request(api.get(&name(&key.name))).await {
         Ok(binding) => Ok(read(key, &binding)),
         Err(RequestError::NotFound { .. } | RequestError::NotAllowed { .. }) => Ok(None),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::target::{TunnelFront, TunnelFrontError};
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use kube::api::Portforwarder;
-use kube::{Api, ResourceExt as _};
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Semaphore};
@@ -114,7 +114,7 @@ impl Forwarder {
     }
 
     async fn open_one_of(&self, pods: &[(String, u16)]) -> Result<Opened, FrontError> {
-        let all: Api<Pod> = Api::namespaced(self.hub.client.clone(), DEFAULT_NAMESPACE);
+        let all = self.hub.within::<Pod>(DEFAULT_NAMESPACE);
         let mut failure = FrontError::NoPod;
         for (name, port) in pods {
             let port = *port;

@@ -1,12 +1,13 @@
 //! Plans the writes that move a service from Karmada to causeway, and the objects to wait for.
 //! Pure.
 
+use causeway::api::karmada::FINALIZERS;
 use causeway::api::labels;
-use causeway::domain::{self, ClusterName};
+use causeway::domain::ClusterName;
 use causeway_engine::messages::REPORT_SECRETS;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::evidence;
 use crate::cluster::karmada::{self, Work};
@@ -130,9 +131,7 @@ fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
 }
 
 fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
-    let desired = snapshot.mcs.as_ref();
-    let desired = desired.and_then(|desired| domain::MultiClusterService::try_from(desired).ok());
-    let (Some(desired), Ok(member)) = (desired, ClusterName::try_from(member)) else {
+    let (Some(desired), Ok(member)) = (snapshot.desired(), ClusterName::try_from(member)) else {
         return true;
     };
     desired.consumers.includes(&member)
@@ -140,25 +139,7 @@ fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
 
 /// Removes Karmada's finalizer and the probe annotation from the MultiClusterService.
 fn release(snapshot: &Snapshot) -> Option<Step> {
-    let object = snapshot.mcs.as_ref()?;
-    let karmadas = karmada::finalizers(object);
-    let is_probed = object.annotations().contains_key(labels::PROBE);
-    if karmadas.is_empty() && !is_probed {
-        return None;
-    }
-    let mut metadata = json!({ "resourceVersion": object.metadata.resource_version });
-    if !karmadas.is_empty() {
-        let others = object.finalizers().iter();
-        let others: Vec<_> = others
-            .filter(|one| !karmadas.contains(&one.as_str()))
-            .collect();
-        metadata["finalizers"] = json!(others);
-    }
-    if is_probed {
-        metadata["annotations"] = json!({ labels::PROBE: Value::Null });
-    }
-    let patch = json!({ "metadata": metadata });
-    Some(Step::PatchService(Target::of(object), patch))
+    Step::release(snapshot.mcs.as_ref()?, |one| FINALIZERS.contains(&one))
 }
 
 #[cfg(test)]

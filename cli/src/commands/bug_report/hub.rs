@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use causeway::api::{Cluster, labels};
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
@@ -61,11 +60,13 @@ pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -
         {
             continue;
         }
-        let api: Api<Secret> = Api::namespaced(request.hub.client.clone(), &namespace);
-        let listed = request.hub.request(api.list(&ListParams::default())).await;
-        match listed {
+        let hub = &request.hub;
+        match hub
+            .list(hub.within(&namespace), &ListParams::default())
+            .await
+        {
             Ok(secrets) => {
-                for secret in secrets.items {
+                for secret in secrets {
                     know(archive, &secret);
                     outlines.push(outline(secret));
                 }

@@ -89,11 +89,7 @@ impl Listing {
     }
 
     fn api(&self, server: &ApiServer) -> Api<DynamicObject> {
-        let (client, resource) = (server.client.clone(), self.resource());
-        match &self.namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-            None => Api::all_with(client, &resource),
-        }
+        server.api_of(&self.resource(), self.namespace.as_deref())
     }
 
     fn parameters(&self) -> ListParams {

@@ -1,8 +1,8 @@
 //! Logs, metrics and readiness of webhooks and controllers.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::ResourceExt as _;
 use kube::api::LogParams;
-use kube::{Api, ResourceExt as _};
 
 use super::Request;
 use super::archive::Archive;
@@ -56,7 +56,7 @@ fn images(pod: &Pod) -> Vec<String> {
 
 async fn logs(request: &Request<'_>, archive: &mut Archive, pod: &Pod) {
     let name = pod.name_any();
-    let api: Api<Pod> = Api::namespaced(request.hub.client.clone(), &request.own_namespace);
+    let api = request.hub.within::<Pod>(&request.own_namespace);
     let statuses = pod.status.as_ref();
     let statuses = statuses.and_then(|status| status.container_statuses.as_deref());
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);

@@ -106,13 +106,11 @@ fn contexts(path: Option<&Path>) -> Option<Vec<String>> {
 
 async fn objects(kind: Kind, hub: &HubArgs) -> Result<Vec<String>, RequestError> {
     let hub = ApiServer::hub(hub).await?;
-    let client = hub.client.clone();
     match kind {
-        Kind::Namespace => list(&hub, Api::<Namespace>::all(client)).await,
-        Kind::Cluster => list(&hub, Api::<Cluster>::all(client)).await,
+        Kind::Namespace => list(&hub, hub.all::<Namespace>()).await,
+        Kind::Cluster => list(&hub, hub.all::<Cluster>()).await,
         Kind::MultiClusterService => {
-            let namespace = &hub.config.default_namespace;
-            let services = Api::<MultiClusterService>::namespaced(client, namespace);
+            let services = hub.within::<MultiClusterService>(&hub.config.default_namespace);
             list(&hub, services).await
         }
     }
@@ -123,7 +121,6 @@ where
     K: Clone + DeserializeOwned + Debug,
 {
     let parameters = ListParams::default().limit(MOST);
-    let list = hub.request(api.list_metadata(&parameters)).await?;
-    let objects = list.items.into_iter();
+    let objects = hub.list_metadata(api, &parameters).await?.into_iter();
     Ok(objects.filter_map(|object| object.metadata.name).collect())
 }

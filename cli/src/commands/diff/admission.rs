@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use kube::client::Body;
 use kube::core::Status;
-use kube::{Api, Error, Resource};
+use kube::{Error, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -55,8 +55,8 @@ pub(crate) async fn dry_run(
 
 /// Returns the Service that the hub would store.
 pub(crate) async fn service(hub: &ApiServer, wanted: &Wanted) -> Result<Service, DiffError> {
-    let services: Api<Service> = Api::namespaced(hub.client.clone(), &wanted.key.namespace);
-    let stored = hub.request(services.get_opt(&wanted.key.name)).await?;
+    let stored = hub.get::<Service>(hub.within(&wanted.key.namespace), &wanted.key.name);
+    let stored = stored.await?;
     let (mut service, _) = stored_as::<Service>(hub, wanted, stored.as_ref()).await?;
     // A Service that is created in a dry run has no resourceVersion.
     let version = &mut service.metadata.resource_version;

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::json;
 use similar::TextDiff;
@@ -139,13 +138,19 @@ async fn granted(member: &ApiServer, account: &str) -> Result<(), Failure> {
 /// Writes one key of a ConfigMap, provided that the resource version is still the one that was
 /// read.
 async fn write(member: &ApiServer, edit: &Edit, run: Run) -> Result<(), Failure> {
-    let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), NAMESPACE);
     let (name, key) = (&edit.location.config_map, &edit.location.key);
     let patch = json!({
         "metadata": { "resourceVersion": edit.resource_version },
         "data": { key: edit.after },
     });
-    objects::merge(member, &maps, name, &patch, run).await?;
+    objects::merge(
+        member,
+        &member.within::<ConfigMap>(NAMESPACE),
+        name,
+        &patch,
+        run,
+    )
+    .await?;
     Ok(output::result(format_args!(
         "{}: configmap/{name} configured{}",
         member.side,

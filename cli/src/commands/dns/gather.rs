@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use causeway::api::multicluster::{GROUP, ServiceImport, Version};
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::Resource as _;
 use kube::api::ListParams;
-use kube::{Api, Resource as _};
 
 use super::site::{ConfigMaps, CoreDns, NAMESPACE};
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -46,11 +46,10 @@ pub(super) struct Server {
 
 pub(super) async fn read(member: &ApiServer) -> Result<MemberDns, RequestError> {
     let info = member.request(member.client.apiserver_version()).await?;
-    let deployments: Api<Deployment> = Api::namespaced(member.client.clone(), NAMESPACE);
     let all = ListParams::default();
-    let deployments = member.request(deployments.list(&all)).await;
+    let deployments = member.list(member.within(NAMESPACE), &all).await;
     let coredns = match allowed(deployments)? {
-        Ok(list) => match CoreDns::among(&list.items) {
+        Ok(deployments) => match CoreDns::among(&deployments) {
             Some(site) => Ok(Some(server(member, site).await?)),
             None => Ok(None),
         },
@@ -69,22 +68,20 @@ async fn server(member: &ApiServer, site: CoreDns) -> Result<Server, RequestErro
     let labels: Vec<_> = labels
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let pods: Api<Pod> = Api::namespaced(member.client.clone(), NAMESPACE);
     let of_server = ListParams::default().labels(&labels.join(","));
-    let pods = member.request(pods.list(&of_server)).await;
+    let pods = member.list(member.within(NAMESPACE), &of_server).await;
     Ok(Server {
         maps: allowed(config_maps(member, &site).await)?,
         missing_rights: allowed(missing_rights(member, &site.account).await)?,
-        pods: allowed(pods)?.map(|list| list.items),
+        pods: allowed(pods)?,
         site,
     })
 }
 
 async fn config_maps(member: &ApiServer, site: &CoreDns) -> Result<ConfigMaps, RequestError> {
-    let api: Api<ConfigMap> = Api::namespaced(member.client.clone(), NAMESPACE);
     let mut maps = BTreeMap::new();
     for name in site.config_maps() {
-        if let Some(map) = member.request(api.get_opt(name)).await? {
+        if let Some(map) = member.get(member.within(NAMESPACE), name).await? {
             maps.insert(name.to_owned(), map);
         }
     }
@@ -126,16 +123,20 @@ async fn imports(member: &ApiServer) -> Result<Vec<Version>, RequestError> {
 }
 
 async fn node_local(member: &ApiServer) -> Result<Option<String>, RequestError> {
-    let sets: Api<DaemonSet> = Api::namespaced(member.client.clone(), NAMESPACE);
     if member
-        .request(sets.get_metadata_opt(NODE_LOCAL))
+        .request(
+            member
+                .within::<DaemonSet>(NAMESPACE)
+                .get_metadata_opt(NODE_LOCAL),
+        )
         .await?
         .is_none()
     {
         return Ok(None);
     }
-    let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), NAMESPACE);
-    let map = member.request(maps.get_opt(NODE_LOCAL)).await?;
+    let map = member
+        .get::<ConfigMap>(member.within(NAMESPACE), NODE_LOCAL)
+        .await?;
     let text = map.and_then(|map| map.data?.remove("Corefile"));
     Ok(Some(text.unwrap_or_default()))
 }

@@ -136,28 +136,40 @@ fn change(
     };
     let map = maps.get(&location.config_map);
     let before = text(maps, &location).unwrap_or_default();
-    let why = if !site.others.is_empty() {
-        let others = site.others.join(", ");
-        format!("{} is CoreDNS, and {others} too", site.name)
-    } else if let Some(owner) = map.and_then(owner_of) {
-        format!("{owner} keeps it, and would undo a change")
-    } else if !corefile.imports.is_empty() {
-        "it imports files".to_owned()
-    } else if before.to_ascii_lowercase().contains(ZONE) {
-        format!("it mentions {ZONE} already")
-    } else {
-        let newline = match before.ends_with('\n') {
-            true => "",
-            false => "\n",
-        };
-        return ZoneChange::Edit(Edit {
-            resource_version: map.and_then(|map| map.resource_version()),
-            before: before.to_owned(),
-            after: format!("{before}{newline}{block}"),
-            location,
-        });
+    if let Some(why) = ambiguity(site, map, &corefile, before) {
+        return by_hand(why, place, block);
+    }
+    let newline = match before.ends_with('\n') {
+        true => "",
+        false => "\n",
     };
-    by_hand(why, place, block)
+    ZoneChange::Edit(Edit {
+        resource_version: map.and_then(|map| map.resource_version()),
+        before: before.to_owned(),
+        after: format!("{before}{newline}{block}"),
+        location,
+    })
+}
+
+/// Returns the reason that the command does not edit a Corefile, if there is one.
+fn ambiguity(
+    site: &CoreDns,
+    map: Option<&ConfigMap>,
+    corefile: &Corefile,
+    text: &str,
+) -> Option<String> {
+    if !site.others.is_empty() {
+        let others = site.others.join(", ");
+        Some(format!("{} is CoreDNS, and {others} too", site.name))
+    } else if let Some(owner) = map.and_then(owner_of) {
+        Some(format!("{owner} keeps it, and would undo a change"))
+    } else if !corefile.imports.is_empty() {
+        Some("it imports files".to_owned())
+    } else if text.to_ascii_lowercase().contains(ZONE) {
+        Some(format!("it mentions {ZONE} already"))
+    } else {
+        None
+    }
 }
 
 /// Returns a position in a key of a ConfigMap, and the command that changes the key.

@@ -2,15 +2,15 @@
 
 use causeway::api::ownership::{self, NATIVE_OWNER};
 use causeway::api::{Cluster, condition, labels};
-use causeway::domain::{self, ClusterName};
+use causeway::domain::ClusterName;
+use k8s_openapi::api::core::v1::Service;
 use kube::{Resource, ResourceExt};
-use serde_json::{Value, json};
 
+use crate::cluster::conditions::Conditions as _;
 use crate::cluster::karmada::binding;
-use crate::commands::membership::is_kept;
 use crate::commands::moving::outcome::{Left, Plan};
-use crate::commands::moving::step::{Step, Target};
-use crate::observe::service::{Held, OfService as _, Snapshot};
+use crate::commands::moving::step::Step;
+use crate::observe::service::{Held, OfService as _, Snapshot, is_copy};
 
 /// Returns the objects to wait for, or the removal of causeway's finalizer if none remain.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {
@@ -51,7 +51,7 @@ fn held_up(snapshot: &Snapshot) -> Vec<Left> {
 /// Lists the ready providers from which Karmada does not collect endpoints. Karmada skips clusters
 /// that are not ready.
 fn unprovided(snapshot: &Snapshot) -> Vec<Left> {
-    let Some(desired) = desired(snapshot) else {
+    let Some(desired) = snapshot.desired() else {
         return vec![Left::hub(
             "the MultiClusterService cannot be read".to_owned(),
         )];
@@ -79,9 +79,7 @@ fn unprovided(snapshot: &Snapshot) -> Vec<Left> {
 fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     let mut left = Vec::new();
     let copies = held.slices_of(&snapshot.key.name);
-    let copies =
-        copies.filter(|slice| snapshot.is_ours(*slice) && crate::observe::service::is_copy(slice));
-    for copy in copies {
+    for copy in copies.filter(|slice| snapshot.is_ours(*slice) && is_copy(slice)) {
         let provider = ownership::source_member(copy.meta()).unwrap_or("its provider");
         let karmadas = snapshot.dispatched(held, provider).next();
         let why = match karmadas {
@@ -94,27 +92,9 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
         };
         left.push(Left::slice(member, copy, why));
     }
-    if let Some(service) = held.service(&snapshot.key.name)
-        && bears_mark(snapshot, service)
-    {
-        let of_karmada = ownership::is_karmadas(&service.metadata);
-        let why = match (of_karmada, &snapshot.unapplied) {
-            (true, _) => {
-                "Karmada manages the Service now, and it still has causeway's label or annotation"
-                    .to_owned()
-            }
-            (false, Some(unapplied)) => {
-                format!(
-                    "causeway still manages the Service. {}: {}",
-                    unapplied.message, unapplied.remedy
-                )
-            }
-            (false, None) => format!(
-                "causeway still manages the Service: Karmada has not taken it over (ResourceBinding {})",
-                binding::name(&snapshot.key.name)
-            ),
-        };
-        left.push(Left::member(member, why));
+    let service = held.service(&snapshot.key.name);
+    if let Some(service) = service.filter(|one| bears_mark(snapshot, *one)) {
+        left.push(Left::member(member, marked(snapshot, service)));
     }
     left.extend(copied_labels(snapshot, member, held));
     if let Some(companion) = held.service(&snapshot.key.companion().name)
@@ -123,22 +103,32 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
         let why = "causeway's Service by which clusters of other networks enter still exists";
         left.push(Left::member(member, why.to_owned()));
     }
-    let published = held
-        .exports
-        .iter()
-        .filter(|one| is_native(snapshot, *one))
-        .count()
-        + held
-            .imports
-            .iter()
-            .filter(|one| is_native(snapshot, *one))
-            .count();
-    if published > 0 {
+    let is_published = held.exports.iter().any(|one| is_native(snapshot, one))
+        || held.imports.iter().any(|one| is_native(snapshot, one));
+    if is_published {
         let why =
             "causeway's ServiceExport or ServiceImport of it still exists (--publish-exports)";
         left.push(Left::member(member, why.to_owned()));
     }
     left
+}
+
+/// Returns the reason that a Service still has causeway's mark.
+fn marked(snapshot: &Snapshot, service: &Service) -> String {
+    match &snapshot.unapplied {
+        _ if ownership::is_karmadas(&service.metadata) => {
+            "Karmada manages the Service now, and it still has causeway's label or annotation"
+                .to_owned()
+        }
+        Some(unapplied) => format!(
+            "causeway still manages the Service. {}: {}",
+            unapplied.message, unapplied.remedy
+        ),
+        None => format!(
+            "causeway still manages the Service: Karmada has not taken it over (ResourceBinding {})",
+            binding::name(&snapshot.key.name)
+        ),
+    }
 }
 
 /// Lists the slices that Kubernetes created for the Service and that still carry this hub's label.
@@ -148,7 +138,7 @@ fn copied_labels(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     let slices = held.slices_of(&snapshot.key.name);
     let copied = slices.filter(|slice| {
         let is_kept = held.service(&snapshot.key.name).is_some();
-        is_kept && bears_label(snapshot, *slice) && !crate::observe::service::is_copy(slice)
+        is_kept && bears_label(snapshot, *slice) && !is_copy(slice)
     });
     let why = "the EndpointSlice that Kubernetes made for the Service still has causeway's label";
     copied
@@ -174,42 +164,21 @@ fn is_native<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
     snapshot.is_ours(object) && owner.is_some_and(|owner| owner.starts_with(NATIVE_OWNER))
 }
 
-fn desired(snapshot: &Snapshot) -> Option<domain::MultiClusterService> {
-    domain::MultiClusterService::try_from(snapshot.mcs.as_ref()?).ok()
-}
-
 fn takes_part(snapshot: &Snapshot, name: &str) -> bool {
-    let (Some(desired), Ok(name)) = (desired(snapshot), ClusterName::try_from(name)) else {
+    let (Some(desired), Ok(name)) = (snapshot.desired(), ClusterName::try_from(name)) else {
         return true;
     };
     desired.providers.includes(&name) || desired.consumers.includes(&name)
 }
 
 fn is_ready(cluster: &Cluster) -> bool {
-    let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
-    cluster.takes_part() && condition::is_true(conditions.unwrap_or_default(), condition::READY)
+    cluster.takes_part() && condition::is_true(cluster.conditions(), condition::READY)
 }
 
 /// Removes causeway's finalizer and the probe annotation from the MultiClusterService. The
 /// controller adds no finalizer while Karmada manages the service.
 fn release(snapshot: &Snapshot) -> Option<Step> {
-    let object = snapshot.mcs.as_ref()?;
-    let finalizers = object.finalizers();
-    let is_held = is_kept(object);
-    let is_probed = object.annotations().contains_key(labels::PROBE);
-    if !is_held && !is_probed {
-        return None;
-    }
-    let mut metadata = json!({ "resourceVersion": object.metadata.resource_version });
-    if is_held {
-        let others = finalizers.iter().filter(|one| *one != labels::FINALIZER);
-        metadata["finalizers"] = json!(others.collect::<Vec<_>>());
-    }
-    if is_probed {
-        metadata["annotations"] = json!({ labels::PROBE: Value::Null });
-    }
-    let patch = json!({ "metadata": metadata });
-    Some(Step::PatchService(Target::of(object), patch))
+    Step::release(snapshot.mcs.as_ref()?, |one| one == labels::FINALIZER)
 }
 
 #[cfg(test)]

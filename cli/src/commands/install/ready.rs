@@ -8,7 +8,6 @@ use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::ListParams;
 use kube::{Api, Resource};
@@ -52,29 +51,41 @@ pub(super) async fn wait(
     let time = (deadline, timeout);
     for name in names {
         let what = format!("deployment.apps/{name}");
-        let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
-        if let Err(mut not_ready) = until(deployments, name, &what, time, rollout).await? {
-            let pods: Api<Pod> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
+        if let Err(mut not_ready) =
+            until(hub.within(DEFAULT_NAMESPACE), name, &what, time, rollout).await?
+        {
             // If the user may not list pods, the error contains only the state of the Deployment.
-            let pods = hub.request(pods.list(&of_deployment(name))).await;
-            let why = pods.ok().and_then(|pods| pod_problem(&pods.items));
+            let pods = hub
+                .list(hub.within(DEFAULT_NAMESPACE), &of_deployment(name))
+                .await;
+            let why = pods.ok().and_then(|pods| pod_problem(&pods));
             not_ready.why = why.map(|why| format!(" ({why})")).unwrap_or_default();
             return Err(not_ready.into());
         }
     }
-    let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
     let what = "mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
-    let waited = until(mutating, REGISTRATION, what, time, |one| {
-        let webhooks = one.webhooks.iter().flatten();
-        unregistered(webhooks.map(|webhook| &webhook.client_config))
-    });
+    let waited = until(
+        hub.all(),
+        REGISTRATION,
+        what,
+        time,
+        |one: &MutatingWebhookConfiguration| {
+            let webhooks = one.webhooks.iter().flatten();
+            unregistered(webhooks.map(|webhook| &webhook.client_config))
+        },
+    );
     waited.await??;
-    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
     let what = "validatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
-    let waited = until(validating, REGISTRATION, what, time, |one| {
-        let webhooks = one.webhooks.iter().flatten();
-        unregistered(webhooks.map(|webhook| &webhook.client_config))
-    });
+    let waited = until(
+        hub.all(),
+        REGISTRATION,
+        what,
+        time,
+        |one: &ValidatingWebhookConfiguration| {
+            let webhooks = one.webhooks.iter().flatten();
+            unregistered(webhooks.map(|webhook| &webhook.client_config))
+        },
+    );
     Ok(waited.await??)
 }
 

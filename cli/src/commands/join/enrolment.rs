@@ -50,7 +50,7 @@ pub(super) async fn run(
     let hub = ApiServer::hub(hub).await?;
     hub.check_verified(TOKENS)?;
     hub::check_cluster_api(&hub).await?;
-    if !hub::has_namespace(&hub, NAMESPACE).await? {
+    if hub.namespace(NAMESPACE).await?.is_none() {
         return Err(JoinError::NoEnrolment(address.clone()).into());
     }
     let known = hub::known(&hub).await?;

@@ -3,12 +3,12 @@
 use causeway::api::{Cluster, condition};
 use causeway::domain::ClusterName;
 use causeway_engine::reasons::Reason;
-use kube::Api;
 use tokio::time::Instant;
 
 use super::JoinError;
 use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
+use crate::cluster::conditions::Conditions as _;
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::wait;
 use crate::term::exit::Failure;
@@ -23,9 +23,8 @@ pub(super) async fn synced(
 ) -> Result<(), Failure> {
     let mut last = None;
     let mut shown = Ok(());
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let deadline = Instant::now() + args.timeout;
-    let found = wait::until(clusters, name.as_str(), deadline, |cluster| {
+    let found = wait::until(hub.all::<Cluster>(), name.as_str(), deadline, |cluster| {
         let now = waiting(cluster);
         if now == Waiting::Done {
             return cluster.and_then(|cluster| cluster.status.clone());
@@ -78,12 +77,7 @@ fn waiting(cluster: Option<&Cluster>) -> Waiting {
     let Some(cluster) = cluster else {
         return Waiting::Gone;
     };
-    let conditions = cluster
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    match condition::find(conditions, condition::READY) {
+    match cluster.condition(condition::READY) {
         Some(ready) if ready.observed_generation < cluster.metadata.generation => Waiting::Unseen,
         Some(ready) if ready.status == condition::TRUE => Waiting::Done,
         Some(ready) => Waiting::Not {

@@ -9,7 +9,7 @@ use causeway::api::{Cluster, labels};
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use causeway::domain::{ClusterName, NameError, enrolment};
 use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, is_tunnelled};
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Resource as _, ResourceExt};
@@ -76,8 +76,7 @@ pub(crate) async fn annotate(
     run: Run,
 ) -> Result<(), RequestError> {
     let patch = json!({ "metadata": { "annotations": { annotation: value } } });
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    objects::merge(hub, &clusters, name.as_str(), &patch, run).await
+    objects::merge(hub, &hub.all::<Cluster>(), name.as_str(), &patch, run).await
 }
 
 /// Checks that the hub serves Cluster from a CustomResourceDefinition. Otherwise Karmada serves
@@ -86,7 +85,7 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
     if !hub.serves_kind::<Cluster>().await? {
         return Err(HubError::NoClusterApi);
     }
-    let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
+    let definitions: Api<CustomResourceDefinition> = hub.all();
     match hub.request(definitions.get_metadata_opt(CLUSTERS)).await {
         Ok(None) => Err(HubError::Karmada),
         // A user who may not read definitions may still be allowed to create a Cluster.
@@ -97,17 +96,8 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
 
 /// Checks that the hub has the namespace of the members' credentials.
 pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
-    match has_namespace(hub, MEMBERS_NAMESPACE).await? {
-        true => Ok(()),
-        false => Err(HubError::NoNamespace),
-    }
-}
-
-/// Whether the hub has a namespace.
-pub(crate) async fn has_namespace(hub: &ApiServer, name: &str) -> Result<bool, RequestError> {
-    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
-    let found = hub.request(namespaces.get_metadata_opt(name)).await?;
-    Ok(found.is_some())
+    let found = hub.namespace(MEMBERS_NAMESPACE).await?;
+    found.map(drop).ok_or(HubError::NoNamespace)
 }
 
 /// Returns the Secrets by which a member enrols, without data: that of the token, and that of the
@@ -165,8 +155,7 @@ pub(crate) fn recorded_id(cluster: &DynamicObject) -> Option<&str> {
 
 /// Lists the Clusters of the hub. Returns an empty list if the hub does not serve Clusters.
 pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
-    let clusters: Api<DynamicObject> =
-        Api::all_with(hub.client.clone(), &ApiResource::erase::<Cluster>(&()));
+    let clusters: Api<DynamicObject> = hub.api_of(&ApiResource::erase::<Cluster>(&()), None);
     let list = once::list(hub, clusters, &ListParams::default()).await?;
     Ok(list
         .into_iter()
@@ -224,8 +213,9 @@ pub(crate) struct Stored {
 /// # Errors
 /// [`RequestError`] if the Secret cannot be read.
 pub(crate) async fn stored(hub: &ApiServer, name: &ClusterName) -> Result<Stored, RequestError> {
-    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), MEMBERS_NAMESPACE);
-    let secret = hub.request(secrets.get_opt(name.as_str())).await?;
+    let secret = hub
+        .get::<Secret>(hub.within(MEMBERS_NAMESPACE), name.as_str())
+        .await?;
     let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
     let mut text = |key| String::from_utf8(data.remove(key)?.0).ok();
     Ok(Stored {

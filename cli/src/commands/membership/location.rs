@@ -106,7 +106,7 @@ impl Located {
                 ..Self::default()
             });
         }
-        let nodes: Api<Node> = Api::all(member.client.clone());
+        let nodes: Api<Node> = member.all();
         let all = ListParams::default();
         let nodes = allowed(member.found(nodes.list_metadata(&all)).await)?;
         let labels = nodes.map(|nodes| {

@@ -17,8 +17,8 @@ use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::target::Target;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::ResourceExt as _;
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
-use kube::{Api, ResourceExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;
@@ -259,8 +259,8 @@ fn short(hub_uid: &str) -> &str {
 /// Returns the CA certificates with which the hub will verify the member, before a token provides
 /// them.
 pub(crate) async fn published_authorities(member: &ApiServer) -> Result<String, Failure> {
-    let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), "kube-system");
-    let map = allowed(member.request(maps.get_opt("kube-root-ca.crt")).await)?;
+    let map = member.get::<ConfigMap>(member.within("kube-system"), "kube-root-ca.crt");
+    let map = allowed(map.await)?;
     let data = map.flatten().and_then(|map| map.data);
     let data = data.unwrap_or_default();
     let cluster_ca = data.get("ca.crt").map(String::as_str);
@@ -327,11 +327,13 @@ pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result
         url: member.url(),
         why,
     })?;
-    let namespaces: Api<Namespace> = Api::all(as_account.client.clone());
     let one = ListParams::default().limit(1);
     let deadline = Instant::now() + RIGHTS_WITHIN;
     loop {
-        match as_account.request(namespaces.list_metadata(&one)).await {
+        match as_account
+            .list_metadata::<Namespace>(as_account.all(), &one)
+            .await
+        {
             Ok(_) => return Ok(()),
             Err(RequestError::NotAllowed { .. }) if Instant::now() < deadline => {
                 sleep(RIGHTS_EVERY).await;
@@ -376,9 +378,9 @@ struct Revocation {
 
 impl Revocation {
     async fn read(member: &ApiServer, hub_uid: &str) -> Result<Self, Failure> {
-        let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
         let of_hubs = ListParams::default().labels(labels::HUB);
-        let tokens = member.request(secrets.list_metadata(&of_hubs)).await?;
+        let secrets = member.within::<Secret>(DEFAULT_NAMESPACE);
+        let tokens = member.list_metadata(secrets, &of_hubs).await?;
         let own = token_names(hub_uid);
         let is_own = |secret: &PartialObjectMeta<_>| {
             let name = secret.name_any();
@@ -388,7 +390,7 @@ impl Revocation {
                 .is_some_and(|hub| hub == hub_uid);
             own.contains(&name) || (name == agent::AGENT_SECRET && is_of_hub)
         };
-        let shared = !tokens.items.iter().all(is_own);
+        let shared = !tokens.iter().all(is_own);
         let mut objects = agent::owned(member, hub_uid).await?;
         objects.extend(paths::owned(member, hub_uid).await?);
         for name in &own {

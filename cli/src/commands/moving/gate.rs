@@ -73,8 +73,7 @@ pub(crate) async fn observe(
     probes: &[ServiceKey],
     window: Duration,
 ) -> Result<Gate, RequestError> {
-    let api: Api<PartialObjectMeta<DynamicObject>> =
-        Api::all_with(hub.client.clone(), &work_kind());
+    let api: Api<PartialObjectMeta<DynamicObject>> = hub.api_of(&work_kind(), None);
     let config = watcher::Config::default().labels(&selector(None));
     let events = watcher(api, config).default_backoff();
     pin_mut!(events);
@@ -128,7 +127,7 @@ pub(crate) async fn probe(
     key: &ServiceKey,
     value: Option<&str>,
 ) -> Result<(), RequestError> {
-    let services: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), &key.namespace);
+    let services = hub.within::<MultiClusterService>(&key.namespace);
     let patch = json!({ "metadata": { "annotations": { labels::PROBE: value } } });
     match objects::merge(hub, &services, &key.name, &patch, Run::Real).await {
         Err(RequestError::NotFound { .. }) => Ok(()),

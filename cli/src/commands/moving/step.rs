@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::{Cluster, MultiClusterService};
+use causeway::api::{Cluster, MultiClusterService, labels};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, DynamicObject, Preconditions, PropagationPolicy};
 use kube::{Api, Resource, ResourceExt as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::karmada::{Work, work_kind};
@@ -92,6 +92,29 @@ impl StepError {
 }
 
 impl Step {
+    /// Removes the selected finalizers and the probe annotation from a MultiClusterService. Returns
+    /// `None` if it has neither.
+    pub(crate) fn release(
+        object: &MultiClusterService,
+        is_selected: impl Fn(&str) -> bool,
+    ) -> Option<Self> {
+        let finalizers = object.finalizers().iter();
+        let (selected, others): (Vec<_>, Vec<_>) = finalizers.partition(|one| is_selected(one));
+        let is_probed = object.annotations().contains_key(labels::PROBE);
+        if selected.is_empty() && !is_probed {
+            return None;
+        }
+        let mut metadata = json!({ "resourceVersion": object.metadata.resource_version });
+        if !selected.is_empty() {
+            metadata["finalizers"] = json!(others);
+        }
+        if is_probed {
+            metadata["annotations"] = json!({ labels::PROBE: Value::Null });
+        }
+        let patch = json!({ "metadata": metadata });
+        Some(Self::PatchService(Target::of(object), patch))
+    }
+
     /// Returns the member of the write. `None` for the hub.
     pub(crate) fn member(&self) -> Option<&str> {
         match self {
@@ -137,7 +160,7 @@ impl Step {
         members: &mut Members<'_>,
     ) -> Result<Done, StepError> {
         let works = |target: &Target| -> Api<DynamicObject> {
-            Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind())
+            hub.api_of(&work_kind(), Some(&target.namespace))
         };
         match self {
             Self::PatchWork(target, value) => {
@@ -153,15 +176,13 @@ impl Step {
                 done(deleted.map(drop)).map_err(StepError::Hub)
             }
             Self::PatchService(target, value) => {
-                let api: Api<MultiClusterService> =
-                    Api::namespaced(hub.client.clone(), &target.namespace);
+                let api = hub.within::<MultiClusterService>(&target.namespace);
                 let patched = objects::merge(hub, &api, &target.name, value, Run::Real).await;
                 done(patched).map_err(StepError::Hub)
             }
             Self::DeleteSlice(member, target) => {
                 let server = members.connect(hub, member).await?;
-                let api: Api<EndpointSlice> =
-                    Api::namespaced(server.client.clone(), &target.namespace);
+                let api = server.within::<EndpointSlice>(&target.namespace);
                 let deleted = server
                     .request(api.delete(&target.name, &target.only()))
                     .await;

@@ -88,26 +88,16 @@ impl Controller {
 }
 
 async fn endpoints(hub: &ApiServer, args: &TopArgs) -> Result<Vec<AdminEndpoint>, ScrapeError> {
-    if !args.admin.urls.is_empty() {
-        let urls = args.admin.urls.iter().cloned();
-        return Ok(urls.map(AdminEndpoint::Url).collect());
-    }
     let lease = args.controller.lease.0.as_ref();
     let namespace = lease.map_or(DEFAULT_NAMESPACE, |(namespace, _)| namespace);
-    let pods = admin_endpoint::pods(hub, namespace).await;
-    let pods = pods.map_err(|error| match error {
-        RequestError::NotAllowed { message, .. } => ScrapeError::Pods {
+    let of_controller = (namespace, "controller");
+    match admin_endpoint::of_component(hub, &args.admin.urls, of_controller).await {
+        Err(RequestError::NotAllowed { message, .. }) => Err(ScrapeError::Pods {
             namespace: namespace.to_owned(),
             message,
-        },
-        other => ScrapeError::Request(other),
-    })?;
-    let pods = pods
-        .iter()
-        .filter(|pod| admin_endpoint::is_of(pod, "controller"));
-    let endpoints: Vec<_> = pods.map(AdminEndpoint::of).collect();
-    if endpoints.is_empty() {
-        return Err(ScrapeError::NoPod(namespace.to_owned()));
+        }),
+        Err(other) => Err(ScrapeError::Request(other)),
+        Ok(endpoints) if endpoints.is_empty() => Err(ScrapeError::NoPod(namespace.to_owned())),
+        Ok(endpoints) => Ok(endpoints),
     }
-    Ok(endpoints)
 }

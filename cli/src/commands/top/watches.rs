@@ -1,4 +1,5 @@
-//! Watches of the EndpointSlices of all members during a measurement.
+//! Watches of the EndpointSlices of all members during a measurement. They are not those of
+//! `observe::follow`, which lists all objects first (docs/decisions/0029).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +7,6 @@ use std::time::Duration;
 use causeway::api::Cluster;
 use futures::stream::{BoxStream, StreamExt as _, select_all};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::Api;
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -28,8 +28,9 @@ pub(super) async fn start(hub: &ApiServer, clusters: &[Cluster], insecure: bool)
 }
 
 async fn watch(member: ApiServer) -> Result<Events, RequestError> {
-    let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-    Ok(pace::from_now(&member, slices).await?.boxed())
+    Ok(pace::from_now(&member, member.all::<EndpointSlice>())
+        .await?
+        .boxed())
 }
 
 impl Watches {

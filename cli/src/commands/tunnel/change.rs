@@ -3,7 +3,6 @@
 use causeway::api::{Cluster, labels};
 use causeway::domain::ClusterName;
 use causeway::target::is_tunnelled;
-use kube::Api;
 
 use crate::args::MemberArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -84,8 +83,7 @@ pub(super) async fn member(args: &MemberArgs) -> Result<Option<ApiServer>, Failu
 
 /// Reads a Cluster of the hub.
 pub(super) async fn read(hub: &ApiServer, name: &ClusterName) -> Result<Option<Cluster>, Failure> {
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    Ok(hub.found(clusters.get(name.as_str())).await?)
+    Ok(hub.found(hub.all::<Cluster>().get(name.as_str())).await?)
 }
 
 /// Whether `kubectl mcs join` made the credentials of a member.

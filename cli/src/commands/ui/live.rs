@@ -20,7 +20,7 @@ use crate::cluster::lease;
 use crate::observe::fleet::Change;
 use crate::observe::follow::{Changes, Follow};
 use crate::observe::link::ConnectionRow;
-use crate::observe::service::Snapshot;
+use crate::observe::service::{Readings, Snapshot};
 use crate::observe::touched::Touched;
 use crate::observe::verification::{self, Verification};
 use crate::views::explain::{Answer, explained, health, not_running};
@@ -350,7 +350,10 @@ impl Live {
         let row = native_row(&snapshot, &explanation);
         let row = row.as_ref().map(feed::json).transpose()?;
         update.services.insert(native, row);
-        let row = self.exported_row(key, &explanation);
+        let fleet = &self.follow.fleet;
+        let is_exported = fleet.is_exported(key);
+        let row = is_exported.then(|| exported_row(&fleet.readings(key), &explanation));
+        let row = row.flatten();
         let row = row.as_ref().map(feed::json).transpose()?;
         update.services.insert(exported, row);
         if self.feed.is_explained(key) {
@@ -372,15 +375,6 @@ impl Live {
             unapplied: asked.and_then(|(_, asked)| asked.unapplied.clone()),
             ..self.follow.fleet.snapshot(key)
         }
-    }
-
-    fn exported_row(&self, key: &ServiceKey, explanation: &Explanation) -> Option<ServiceRow> {
-        if !self.follow.fleet.is_exported(key) {
-            return None;
-        }
-        let exported = clusterset::exported(&self.follow.fleet.readings(key));
-        let report = exported.into_iter().next()?;
-        Some(ServiceRow::exported(report, explanation))
     }
 
     /// Reads the facts that no watch provides, unless the last read is younger than [`ASK_EVERY`].
@@ -433,6 +427,11 @@ fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceR
     Some(ServiceRow::native(report, explanation))
 }
 
+fn exported_row(readings: &Readings, explanation: &Explanation) -> Option<ServiceRow> {
+    let report = clusterset::exported(readings).into_iter().next()?;
+    Some(ServiceRow::exported(report, explanation))
+}
+
 #[cfg(test)]
 mod tests {
     use kube::ResourceExt as _;
@@ -445,11 +444,10 @@ mod tests {
         golden::check_states("ui", |snapshot| {
             let mut explanation = explained(snapshot);
             let native = native_row(snapshot, &explanation);
-            let exported = clusterset::exported(&snapshot.members).into_iter().next();
-            let exported = exported.map(|report| ServiceRow::exported(report, &explanation));
-            let clusters: Vec<_> = snapshot.clusters.iter().collect();
-            let clusters: Vec<_> = clusters
-                .into_iter()
+            let exported = exported_row(&snapshot.members, &explanation);
+            let clusters: Vec<_> = snapshot
+                .clusters
+                .iter()
                 .filter_map(|cluster| {
                     let report = Report::new(Scope::All, Some(std::slice::from_ref(cluster)), &[]);
                     let report = report.members.into_iter().flatten().next()?;

@@ -51,7 +51,7 @@ pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<()
     tokio::try_join!(
         lists::<MultiClusterService>(hub, hub.api(namespace), "MultiClusterServices", hint),
         lists::<Service>(hub, hub.api(namespace), "Services", hint),
-        lists::<Cluster>(hub, Api::all(hub.client.clone()), "Clusters", ""),
+        lists::<Cluster>(hub, hub.all(), "Clusters", ""),
     )?;
     Ok(())
 }
@@ -66,7 +66,7 @@ where
     K: Resource + Clone + Debug + DeserializeOwned,
 {
     let one = ListParams::default().limit(1);
-    match hub.request(api.list_metadata(&one)).await {
+    match hub.list_metadata(api, &one).await {
         Ok(_) => Ok(()),
         Err(RequestError::NotFound { .. }) => Err(RightsError::NoApi(kind).into()),
         Err(RequestError::NotAllowed { message, .. }) => Err(RightsError::Forbidden {

@@ -11,7 +11,8 @@ use tokio::task::JoinHandle;
 use super::live::Note;
 use crate::args::{PodArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
-use crate::commands::verify;
+use crate::commands::verify::{self, Report};
+use crate::term::exit::Failure;
 use crate::views::ui::{Finished, Running, VerifyRow};
 
 /// Maximum number of reasons for untried paths that the page receives.
@@ -96,37 +97,39 @@ impl Verifier {
             Ok(())
         };
         let report = verify::examine(&hub, (&what, &self.pods), &notes, stop).await;
-        let time = Timestamp::now();
-        let last = match report {
-            Err(error) => Finished {
-                service,
-                time,
-                works: false,
-                summary: error.to_string(),
-                untried: Vec::new(),
-            },
-            Ok(mut report) => {
-                let results = report
-                    .services
-                    .first()
-                    .and_then(|one| one.verification(time));
-                let nothing = || "nothing could be dialled".to_owned();
-                report.untried.truncate(UNTRIED);
-                Finished {
-                    service,
-                    time,
-                    works: report.works && report.complete,
-                    summary: results.map_or_else(nothing, |results| results.summary()),
-                    untried: report.untried,
-                }
-            }
-        };
         let row = VerifyRow {
             running: None,
-            last: Some(last),
+            last: Some(finished(service, report)),
         };
         // The loop is gone if the program ends.
         self.notes.send(Note::Verify(row)).await.ok();
         self.notes.send(Note::Verified(key)).await.ok();
+    }
+}
+
+/// Returns the row of an ended run.
+fn finished(service: String, report: Result<Report, Failure>) -> Finished {
+    let time = Timestamp::now();
+    match report {
+        Err(error) => Finished {
+            service,
+            time,
+            works: false,
+            summary: error.to_string(),
+            untried: Vec::new(),
+        },
+        Ok(mut report) => {
+            let results = report.services.first();
+            let results = results.and_then(|one| one.verification(time));
+            let nothing = || "nothing could be dialled".to_owned();
+            report.untried.truncate(UNTRIED);
+            Finished {
+                service,
+                time,
+                works: report.works && report.complete,
+                summary: results.map_or_else(nothing, |results| results.summary()),
+                untried: report.untried,
+            }
+        }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use causeway::api::{MultiClusterService, labels};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
-use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::json;
 use tokio::time::Instant;
@@ -79,26 +78,18 @@ async fn remove_all(hub: &ApiServer) -> Result<String, Failure> {
     for service in services.iter().filter(|one| is_kept(*one)) {
         let namespace = service.namespace().unwrap_or_default();
         let command = format!("kubectl -n {namespace} patch mcs {}", service.name_any());
-        if !remove_finalizer(hub, &of(hub, service), service, &command).await? {
+        let api = hub.within(&namespace);
+        if !remove_finalizer(hub, &api, service, &command).await? {
             again.push(format!("{namespace}/{}", service.name_any()));
         }
     }
     for cluster in clusters.iter().filter(|one| is_kept(*one)) {
         let command = format!("kubectl patch cluster {}", cluster.name_any());
-        let api = Api::all(hub.client.clone());
-        if !remove_finalizer(hub, &api, cluster, &command).await? {
+        if !remove_finalizer(hub, &hub.all(), cluster, &command).await? {
             again.push(cluster.name_any());
         }
     }
     Ok(again.join(", "))
-}
-
-fn of<K>(hub: &ApiServer, object: &K) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-    Api::namespaced(hub.client.clone(), namespace)
 }
 
 /// Removes causeway's finalizer from one version of an object, and prints the equivalent command.

@@ -4,8 +4,8 @@ use causeway::api::multicluster::ServiceImport;
 use causeway::api::{Cluster, labels};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::commands::membership::hub;
@@ -49,22 +49,14 @@ pub(super) async fn report(
 
 async fn has_any(member: ApiServer, own: &str) -> Result<bool, RequestError> {
     let one = &ListParams::default().labels(own).limit(1);
-    let services: Api<Service> = Api::all(member.client.clone());
-    let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-    let everywhere = Scope {
-        namespace: None,
-        name: None,
-        allow_insecure: false,
-        ..Scope::default()
-    };
     let (services, slices) = tokio::try_join!(
-        member.request(services.list_metadata(one)),
-        member.request(slices.list_metadata(one)),
+        member.list_metadata::<Service>(member.all(), one),
+        member.list_metadata::<EndpointSlice>(member.all(), one),
     )?;
-    if !services.items.is_empty() || !slices.items.is_empty() {
+    if !services.is_empty() || !slices.is_empty() {
         return Ok(true);
     }
-    let imports: Vec<ServiceImport> = everywhere.served(&member).await?;
+    let imports: Vec<ServiceImport> = Scope::default().served(&member).await?;
     let is_own = |import: &ServiceImport| {
         let (name, uid) = own.split_once('=').unwrap_or_default();
         import.labels().get(name).is_some_and(|value| value == uid)

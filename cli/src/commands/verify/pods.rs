@@ -265,9 +265,8 @@ impl<'a> Pods<'a> {
     /// Records the ended pods of earlier runs for deletion.
     pub(super) async fn adopt_ended(&mut self) -> Result<(), RequestError> {
         let of_earlier = ListParams::default().labels(LABEL).limit(MAX_OLD);
-        let api = self.api();
-        let pods = self.member.request(api.list(&of_earlier)).await?;
-        let ended = pods.items.into_iter().filter(|pod| {
+        let pods = self.member.list(self.api(), &of_earlier).await?;
+        let ended = pods.into_iter().filter(|pod| {
             let status = pod.status.as_ref();
             let phase = status.and_then(|status| status.phase.as_deref());
             matches!(phase, Some("Succeeded" | "Failed"))

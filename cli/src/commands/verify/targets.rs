@@ -7,8 +7,8 @@ use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ClusterName, Network, ServiceKey};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
 
 use super::paths::Paths;
 use super::probe::Path;
@@ -221,8 +221,7 @@ impl Targets {
 
 /// Returns the names of the nodes that can run pods.
 async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
-    let nodes: Api<Node> = Api::all(member.client.clone());
-    let nodes = member.request(nodes.list(&ListParams::default())).await?;
+    let nodes: Vec<Node> = member.list(member.all(), &ListParams::default()).await?;
     let is_ready = |node: &Node| {
         let status = node.status.as_ref();
         let conditions = status
@@ -231,6 +230,6 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
         let mut ready = conditions.filter(|one| one.type_ == "Ready");
         ready.any(|one| one.status == "True")
     };
-    let nodes = nodes.items.iter().filter(|node| is_ready(node));
+    let nodes = nodes.iter().filter(|node| is_ready(node));
     Ok(nodes.map(|node| node.name_any()).take(MAX_NODES).collect())
 }

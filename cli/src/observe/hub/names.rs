@@ -31,6 +31,8 @@ pub(crate) struct Names {
     requests: Store<ServiceKey, MultiClusterService>,
     /// Names that a service requests, or that its DNSEndpoint publishes.
     of: BTreeMap<ServiceKey, BTreeSet<String>>,
+    /// Services of each name in `of`.
+    holders: BTreeMap<String, BTreeSet<ServiceKey>>,
 }
 
 /// Result of the read of the lists.
@@ -53,15 +55,38 @@ impl Default for Names {
                 key_of(mcs).filter(|_| is_named)
             }),
             of: BTreeMap::new(),
+            holders: BTreeMap::new(),
         }
     }
 }
 
 impl Names {
     /// Returns the services that request or publish one of `names`.
-    fn sharing<'a>(&'a self, names: &'a BTreeSet<String>) -> impl Iterator<Item = &'a ServiceKey> {
-        let sharing = self.of.iter().filter(|(_, of)| !of.is_disjoint(names));
-        sharing.map(|(key, _)| key)
+    fn sharing(&self, names: &BTreeSet<String>) -> BTreeSet<&ServiceKey> {
+        let holders = names.iter().filter_map(|name| self.holders.get(name));
+        holders.flatten().collect()
+    }
+
+    /// Records the names of a service. Returns its former names.
+    fn set(&mut self, key: &ServiceKey, names: BTreeSet<String>) -> BTreeSet<String> {
+        let before = self.of.remove(key).unwrap_or_default();
+        for name in &before {
+            let Some(holders) = self.holders.get_mut(name) else {
+                continue;
+            };
+            holders.remove(key);
+            if holders.is_empty() {
+                self.holders.remove(name);
+            }
+        }
+        for name in &names {
+            let holders = self.holders.entry(name.clone()).or_default();
+            holders.insert(key.clone());
+        }
+        if !names.is_empty() {
+            self.of.insert(key.clone(), names);
+        }
+        before
     }
 
     /// Returns the services with names.
@@ -80,10 +105,8 @@ impl Hub {
             Read::Unreadable(failure) => return NameLists::Unreadable(failure.clone()),
             Read::Listed => {}
         }
-        let names = self.names.of.get(key);
-        let sharing = names
-            .into_iter()
-            .flat_map(|names| self.names.sharing(names));
+        let names = self.names.of.get(key).into_iter();
+        let sharing = names.flat_map(|names| self.names.sharing(names));
         let others: Vec<_> = sharing.filter(|one| *one != key).collect();
         let rivals = others.iter().filter_map(|one| self.requesting(one));
         let all = [key].into_iter().chain(others.iter().copied());
@@ -106,16 +129,9 @@ impl Hub {
         for key in changed {
             let names = self.names_of(key);
             affected.extend(names.iter().cloned());
-            let before = match names.is_empty() {
-                true => self.names.of.remove(key),
-                false => self.names.of.insert(key.clone(), names),
-            };
-            affected.extend(before.into_iter().flatten());
+            affected.extend(self.names.set(key, names));
         }
-        match affected.is_empty() {
-            true => BTreeSet::new(),
-            false => self.names.sharing(&affected).cloned().collect(),
-        }
+        self.names.sharing(&affected).into_iter().cloned().collect()
     }
 
     fn names_of(&self, key: &ServiceKey) -> BTreeSet<String> {

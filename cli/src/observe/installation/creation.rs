@@ -2,7 +2,6 @@
 //! webhook.
 
 use causeway::api::MultiClusterService;
-use kube::Api;
 use kube::api::PostParams;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -23,7 +22,6 @@ pub(crate) enum Creation {
 /// Creates a MultiClusterService in a dry run, in the namespace of the context.
 pub(crate) async fn dry_run(hub: &ApiServer) -> Creation {
     let namespace = &hub.config.default_namespace;
-    let services: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), namespace);
     let object: Result<MultiClusterService, _> = serde_json::from_value(serde_json::json!({
         "metadata": { "name": "causeway-check", "namespace": namespace },
         "spec": { "types": ["CrossCluster"] },
@@ -36,6 +34,7 @@ pub(crate) async fn dry_run(hub: &ApiServer) -> Creation {
         dry_run: true,
         ..PostParams::default()
     };
+    let services = hub.within::<MultiClusterService>(namespace);
     match hub.request(services.create(&parameters, &object)).await {
         Ok(_) => Creation::Accepted,
         Err(error) => of_failure(&error),

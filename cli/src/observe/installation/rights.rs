@@ -12,7 +12,6 @@ use k8s_openapi::api::authorization::v1::{
 };
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use kube::Api;
 use kube::api::PostParams;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -67,8 +66,11 @@ pub(crate) async fn missing_rights(
     name: &str,
     needed: Vec<Needed>,
 ) -> Result<Option<Vec<MissingRight>>, RequestError> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), NAMESPACE);
-    if hub.request(accounts.get_opt(name)).await?.is_none() {
+    if hub
+        .request(hub.within::<ServiceAccount>(NAMESPACE).get_opt(name))
+        .await?
+        .is_none()
+    {
         return Ok(None);
     }
     let account = Account {
@@ -186,7 +188,6 @@ pub(crate) async fn lacking(
     account: Account<'_>,
     needed: Needed,
 ) -> Result<Option<MissingRight>, RequestError> {
-    let reviews: Api<SubjectAccessReview> = Api::all(server.client.clone());
     let Account { namespace, name } = account;
     let Needed { what, verbs } = needed;
     let mut missing = Vec::new();
@@ -208,7 +209,11 @@ pub(crate) async fn lacking(
             ..SubjectAccessReview::default()
         };
         let answer = server
-            .request(reviews.create(&PostParams::default(), &review))
+            .request(
+                server
+                    .all::<SubjectAccessReview>()
+                    .create(&PostParams::default(), &review),
+            )
             .await?;
         if !answer.status.is_some_and(|status| status.allowed) {
             missing.push(verb);

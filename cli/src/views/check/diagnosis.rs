@@ -15,6 +15,7 @@ use kube::ResourceExt;
 use super::certificate;
 use super::{Check, State};
 use crate::cluster::bundle;
+use crate::cluster::conditions::Conditions as _;
 use crate::cluster::credentials;
 use crate::cluster::definitions::DEFINE;
 use crate::cluster::lease::{self, Controller};
@@ -387,12 +388,7 @@ fn cluster(cluster: &Cluster) -> Check {
         )
         .remedy(REPORT_SECRETS);
     }
-    let conditions = cluster
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice());
-    let conditions = conditions.unwrap_or_default();
-    let Some(ready) = condition::find(conditions, condition::READY) else {
+    let Some(ready) = cluster.condition(condition::READY) else {
         return Check::unhealthy(name, "not processed by the controller yet").remedy(lease::REMEDY);
     };
     let healthy = [
@@ -403,7 +399,8 @@ fn cluster(cluster: &Cluster) -> Check {
     let unmet: Vec<_> = healthy
         .iter()
         .filter_map(|(type_, status)| {
-            condition::find(conditions, type_).filter(|found| found.status != *status)
+            let found = cluster.condition(type_)?;
+            (found.status != *status).then_some(found)
         })
         .map(|unmet| {
             let condition = format!("{} is {}", unmet.type_, unmet.status);
@@ -414,7 +411,7 @@ fn cluster(cluster: &Cluster) -> Check {
         return Check::unhealthy(name, unmet.join("; "))
             .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced");
     }
-    let api = condition::find(conditions, condition::CLUSTERSET_API);
+    let api = cluster.condition(condition::CLUSTERSET_API);
     match api.filter(|api| api.reason == Reason::ManagedByOther) {
         Some(other) => Check::new(name, State::Warning, &other.message)
             .remedy("stop one of the two controllers there; docs/clusterset.md#another-controller"),

@@ -6,6 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
+use crate::cluster::conditions::Conditions as _;
+
 /// Serialized form of a condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -80,7 +82,6 @@ pub(crate) fn readiness(
 
 /// Returns the message of the condition DeletionsSuspended, if its status is True.
 pub(crate) fn deletions_suspended(cluster: &Cluster) -> Option<&str> {
-    let conditions = &cluster.status.as_ref()?.conditions;
-    let suspended = condition::find(conditions, condition::DELETIONS_SUSPENDED)?;
+    let suspended = cluster.condition(condition::DELETIONS_SUSPENDED)?;
     (suspended.status == condition::TRUE).then_some(&*suspended.message)
 }

@@ -8,6 +8,7 @@ use causeway::api::condition;
 use causeway::domain::ServiceKey;
 use causeway_engine::reasons::Reason;
 
+use crate::cluster::conditions::Conditions as _;
 use crate::cluster::karmada::binding::Unapplied;
 use crate::observe::service::Snapshot;
 use crate::views::explain::{self, Health};
@@ -35,9 +36,7 @@ pub(crate) fn observed(snapshot: &Snapshot) -> Observed {
 
 /// Whether the controller reports that Karmada manages the service. False during deletion.
 pub(crate) fn is_karmadas(service: &MultiClusterService) -> bool {
-    let status = service.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref());
-    let ready = condition::find(conditions.unwrap_or_default(), condition::READY);
+    let ready = service.condition(condition::READY);
     service.metadata.deletion_timestamp.is_none()
         && ready.is_some_and(|ready| ready.reason == Reason::ManagedByKarmada)
 }

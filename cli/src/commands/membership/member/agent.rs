@@ -2,7 +2,6 @@
 
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::api::core::v1::Service;
-use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
@@ -179,8 +178,9 @@ pub(crate) async fn owned(
 /// Returns the URL of the member's API server for its own pods, which the agent reaches: the address
 /// of Service `default/kubernetes`.
 pub(crate) async fn api_endpoint(member: &ApiServer) -> Result<String, Failure> {
-    let services: Api<Service> = Api::namespaced(member.client.clone(), "default");
-    let service = member.request(services.get("kubernetes")).await?;
+    let service = member
+        .request(member.within::<Service>("default").get("kubernetes"))
+        .await?;
     Ok(endpoint(&service).ok_or(MemberError::NoApiService)?)
 }
 

@@ -7,8 +7,8 @@ use causeway::api::labels;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::ResourceExt as _;
 use kube::api::{DynamicObject, PostParams};
-use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -84,7 +84,6 @@ pub(crate) fn token_names(hub_uid: &str) -> [String; 2] {
 
 /// Waits until the member's controller manager has stored the token in the Secret.
 pub(super) async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, Failure> {
-    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
     let text = |secret: &Secret, key: &str| {
         let bytes = secret.data.as_ref()?.get(key)?.0.clone();
         String::from_utf8(bytes)
@@ -92,7 +91,7 @@ pub(super) async fn filled(member: &ApiServer, name: &str) -> Result<Credentials
             .filter(|text| !text.is_empty())
     };
     let deadline = Instant::now() + TOKEN_WITHIN;
-    let found = wait::until(secrets, name, deadline, |secret| {
+    let found = wait::until(member.within(DEFAULT_NAMESPACE), name, deadline, |secret| {
         let secret = secret?;
         Some((
             text(secret, "token")?,
@@ -132,7 +131,7 @@ pub(super) async fn requested(
         },
         ..TokenRequest::default()
     };
-    let accounts: Api<ServiceAccount> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
+    let accounts = member.within::<ServiceAccount>(DEFAULT_NAMESPACE);
     let parameters = PostParams::default();
     let issued = accounts.create_token_request(ACCOUNT, &parameters, &request);
     let status = member
