@@ -6,7 +6,6 @@ use causeway::api::labels;
 use causeway::domain::ClusterName;
 use causeway_engine::messages::REPORT_SECRETS;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::ResourceExt as _;
 use serde_json::json;
 
 use super::evidence;

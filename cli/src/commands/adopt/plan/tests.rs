@@ -1,4 +1,5 @@
 use causeway::api::{SecretReference, SyncMode, condition};
+use kube::ResourceExt as _;
 use serde_json::json;
 
 use super::*;
