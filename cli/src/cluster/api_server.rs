@@ -358,6 +358,18 @@ impl ApiServer {
         self.request(api.get_opt(name)).await
     }
 
+    /// Reads the metadata of an object. Returns `None` if it does not exist.
+    pub(crate) async fn get_metadata<K>(
+        &self,
+        api: Api<K>,
+        name: &str,
+    ) -> Result<Option<PartialObjectMeta<K>>, RequestError>
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        self.request(api.get_metadata_opt(name)).await
+    }
+
     /// Lists objects.
     pub(crate) async fn list<K>(
         &self,
@@ -433,8 +445,7 @@ impl ApiServer {
         &self,
         name: &str,
     ) -> Result<Option<PartialObjectMeta<Namespace>>, RequestError> {
-        let namespaces = self.all::<Namespace>();
-        self.request(namespaces.get_metadata_opt(name)).await
+        self.get_metadata(self.all(), name).await
     }
 }
 

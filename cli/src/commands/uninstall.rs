@@ -450,12 +450,10 @@ async fn remove_definition(
     objects::remove(hub, &definition).await?;
     let name = definition.name_any();
     let deadline = Instant::now() + args.timeout;
-    let gone = wait::until(
-        hub.all::<CustomResourceDefinition>(),
-        &name,
-        deadline,
-        |found| found.is_none().then_some(()),
-    );
+    let definitions = hub.all::<CustomResourceDefinition>();
+    let gone = wait::until(definitions, &name, deadline, |found| {
+        found.is_none().then_some(())
+    });
     let seconds = args.timeout.as_secs();
     Ok(gone.await.map_err(|late| UninstallError::NotGone {
         name,

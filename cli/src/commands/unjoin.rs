@@ -23,7 +23,7 @@ use crate::commands::membership::member;
 use crate::commands::membership::{cleaning, is_kept, report_left};
 use crate::observe::once;
 use crate::term::exit::{CommandError, Failure};
-use crate::term::output;
+use crate::term::output::{self, OutputError};
 
 /// Failed removal of a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -107,13 +107,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     let hub_uid = hub.uid().await?;
     let cluster = hub::bare_cluster(&name)?;
     if args.dry_run.is_some() {
-        for object in stored.map(|_| &cluster).into_iter().chain(&secrets) {
-            objects::remove_with(&hub, object, Run::Dry).await?;
-        }
-        return match &member {
-            Some(member) => member::revoke(member, &hub_uid, Run::Dry).await,
-            None => Ok(()),
-        };
+        let objects = stored.map(|_| &cluster).into_iter().chain(&secrets);
+        return preview(&hub, objects, member.as_ref(), &hub_uid).await;
     }
     if stored.is_some() && objects::delete(&hub, &cluster).await? {
         let unready = gone(&hub, &name, args).await?;
@@ -127,19 +122,40 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
             member::revoke(member, &hub_uid, Run::Real).await?;
             definitions::report_left(member).await?;
         }
-        None => output::result(format_args!(
-            "member: causeway's account{agent} and its rights remain; to delete them, run \
-             kubectl mcs unjoin {name} --member-kubeconfig FILE --force",
-            agent = match stored.is_some_and(is_tunnelled) {
-                true => ", its agent",
-                false => "",
-            }
-        ))?,
+        None => print_left(&name, stored)?,
     }
     for secret in &secrets {
         objects::remove(&hub, secret).await?;
     }
     report_services(&hub, &name).await
+}
+
+/// Prints the objects that would be deleted.
+async fn preview(
+    hub: &ApiServer,
+    objects: impl Iterator<Item = &DynamicObject>,
+    member: Option<&ApiServer>,
+    hub_uid: &str,
+) -> Result<(), Failure> {
+    for object in objects {
+        objects::remove_with(hub, object, Run::Dry).await?;
+    }
+    match member {
+        Some(member) => member::revoke(member, hub_uid, Run::Dry).await,
+        None => Ok(()),
+    }
+}
+
+/// Prints the objects that remain in a member that the command does not reach.
+fn print_left(name: &ClusterName, stored: Option<&Cluster>) -> Result<(), OutputError> {
+    output::result(format_args!(
+        "member: causeway's account{agent} and its rights remain; to delete them, run \
+         kubectl mcs unjoin {name} --member-kubeconfig FILE --force",
+        agent = match stored.is_some_and(is_tunnelled) {
+            true => ", its agent",
+            false => "",
+        }
+    ))
 }
 
 /// Returns the Secrets by which the member enrols, those that exist.

@@ -301,10 +301,9 @@ async fn clusterset(reader: &Reader<'_, Hub>) -> RequestError {
 }
 
 async fn follow_clusters(reader: &Reader<'_, Hub>) -> Broken {
+    let api = reader.server.all::<Cluster>();
     let all = watcher::Config::default();
-    reader
-        .follow(Kind::Cluster, reader.server.all::<Cluster>(), all, clusters)
-        .await
+    reader.follow(Kind::Cluster, api, all, clusters).await
 }
 
 /// Follows Clusters. Without the CRD the list is empty. A user who may not list Clusters observes
@@ -340,14 +339,10 @@ async fn follow_mcs(reader: &Reader<'_, Hub>) -> RequestError {
 
 /// Follows Namespaces. A user who may not list them observes everything else.
 async fn follow_namespaces(reader: &Reader<'_, Hub>) -> RequestError {
+    let api = reader.server.all::<NamespaceMeta>();
     let config = pace::selected(reader.scope.by_namespace());
     let broken = reader
-        .follow(
-            Kind::Namespace,
-            reader.server.all::<NamespaceMeta>(),
-            config,
-            namespaces,
-        )
+        .follow(Kind::Namespace, api, config, namespaces)
         .await;
     let why = match broken.why {
         why @ RequestError::NotAllowed { .. } if broken.unlisted => {

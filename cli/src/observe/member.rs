@@ -454,10 +454,10 @@ async fn follow(
 async fn follow_rest(reader: &Reader<'_, Member>, needs: &watch::Receiver<Needs>) -> RequestError {
     let server = reader.server;
     let namespace = reader.scope.namespace.as_deref();
-    let named = reader.scope.by_namespace();
+    let named = pace::selected(reader.scope.by_namespace());
     let all = watcher::Config::default;
     tokio::select! {
-        broken = reader.follow(Kind::Namespace, server.all(), pace::selected(named), namespaces) => broken.why,
+        broken = reader.follow(Kind::Namespace, server.all(), named, namespaces) => broken.why,
         broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => broken.why,
         broken = reader.follow(Kind::EndpointSlice, server.api(namespace), all(), slices) => broken.why,
         why = follow_needed_nodes(reader, needs.clone()) => why,
@@ -507,12 +507,9 @@ async fn follow_needed_nodes(
 /// seconds.
 async fn follow_nodes(reader: &Reader<'_, Member>) -> RequestError {
     loop {
+        let all_nodes = reader.server.all::<Node>();
         let all = watcher::Config::default();
-        let why = match reader
-            .follow(Kind::Node, reader.server.all(), all, nodes)
-            .await
-            .why
-        {
+        let why = match reader.follow(Kind::Node, all_nodes, all, nodes).await.why {
             why @ RequestError::NotAllowed { .. } => why,
             why => return why,
         };

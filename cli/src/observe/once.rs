@@ -117,9 +117,8 @@ async fn read_nodes(snapshot: &mut Snapshot, hub: &ApiServer, allow_insecure: bo
     };
     let clusters = clusters.iter().filter(is_needed);
     let read = connect::read_each(hub, clusters, allow_insecure, async |member| {
-        let nodes = member
-            .list::<Node>(member.all(), &ListParams::default())
-            .await;
+        let nodes = member.all::<Node>();
+        let nodes = member.list(nodes, &ListParams::default()).await;
         Ok(nodes.map_err(|why| failure(&why)))
     });
     for (name, nodes) in read.await {

@@ -1,7 +1,6 @@
 //! Plans the writes that move a service from Karmada to causeway, and the objects to wait for.
 //! Pure.
 
-use causeway::api::karmada::FINALIZERS;
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use causeway_engine::messages::REPORT_SECRETS;
@@ -138,7 +137,9 @@ fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
 
 /// Removes Karmada's finalizer and the probe annotation from the MultiClusterService.
 fn release(snapshot: &Snapshot) -> Option<Step> {
-    Step::release(snapshot.mcs.as_ref()?, |one| FINALIZERS.contains(&one))
+    let object = snapshot.mcs.as_ref()?;
+    let karmadas = karmada::finalizers(object);
+    Step::release(object, |one| karmadas.contains(&one))
 }
 
 #[cfg(test)]

@@ -61,10 +61,8 @@ pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -
             continue;
         }
         let hub = &request.hub;
-        match hub
-            .list(hub.within(&namespace), &ListParams::default())
-            .await
-        {
+        let secrets = hub.within::<Secret>(&namespace);
+        match hub.list(secrets, &ListParams::default()).await {
             Ok(secrets) => {
                 for secret in secrets {
                     know(archive, &secret);

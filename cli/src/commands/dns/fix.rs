@@ -143,14 +143,8 @@ async fn write(member: &ApiServer, edit: &Edit, run: Run) -> Result<(), Failure>
         "metadata": { "resourceVersion": edit.resource_version },
         "data": { key: edit.after },
     });
-    objects::merge(
-        member,
-        &member.within::<ConfigMap>(NAMESPACE),
-        name,
-        &patch,
-        run,
-    )
-    .await?;
+    let maps = member.within::<ConfigMap>(NAMESPACE);
+    objects::merge(member, &maps, name, &patch, run).await?;
     Ok(output::result(format_args!(
         "{}: configmap/{name} configured{}",
         member.side,

@@ -123,20 +123,12 @@ async fn imports(member: &ApiServer) -> Result<Vec<Version>, RequestError> {
 }
 
 async fn node_local(member: &ApiServer) -> Result<Option<String>, RequestError> {
-    if member
-        .request(
-            member
-                .within::<DaemonSet>(NAMESPACE)
-                .get_metadata_opt(NODE_LOCAL),
-        )
-        .await?
-        .is_none()
-    {
+    let sets = member.within::<DaemonSet>(NAMESPACE);
+    if member.get_metadata(sets, NODE_LOCAL).await?.is_none() {
         return Ok(None);
     }
-    let map = member
-        .get::<ConfigMap>(member.within(NAMESPACE), NODE_LOCAL)
-        .await?;
+    let maps = member.within::<ConfigMap>(NAMESPACE);
+    let map = member.get(maps, NODE_LOCAL).await?;
     let text = map.and_then(|map| map.data?.remove("Corefile"));
     Ok(Some(text.unwrap_or_default()))
 }

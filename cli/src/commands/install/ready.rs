@@ -51,42 +51,41 @@ pub(super) async fn wait(
     let time = (deadline, timeout);
     for name in names {
         let what = format!("deployment.apps/{name}");
-        if let Err(mut not_ready) =
-            until(hub.within(DEFAULT_NAMESPACE), name, &what, time, rollout).await?
-        {
+        let deployments = hub.within(DEFAULT_NAMESPACE);
+        if let Err(mut not_ready) = until(deployments, name, &what, time, rollout).await? {
             // If the user may not list pods, the error contains only the state of the Deployment.
-            let pods = hub
-                .list(hub.within(DEFAULT_NAMESPACE), &of_deployment(name))
-                .await;
+            let pods = hub.within(DEFAULT_NAMESPACE);
+            let pods = hub.list(pods, &of_deployment(name)).await;
             let why = pods.ok().and_then(|pods| pod_problem(&pods));
             not_ready.why = why.map(|why| format!(" ({why})")).unwrap_or_default();
             return Err(not_ready.into());
         }
     }
     let what = "mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
-    let waited = until(
-        hub.all(),
-        REGISTRATION,
-        what,
-        time,
-        |one: &MutatingWebhookConfiguration| {
-            let webhooks = one.webhooks.iter().flatten();
-            unregistered(webhooks.map(|webhook| &webhook.client_config))
-        },
-    );
-    waited.await??;
+    registered(hub, what, time, |one: &MutatingWebhookConfiguration| {
+        let webhooks = one.webhooks.iter().flatten();
+        unregistered(webhooks.map(|webhook| &webhook.client_config))
+    })
+    .await?;
     let what = "validatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
-    let waited = until(
-        hub.all(),
-        REGISTRATION,
-        what,
-        time,
-        |one: &ValidatingWebhookConfiguration| {
-            let webhooks = one.webhooks.iter().flatten();
-            unregistered(webhooks.map(|webhook| &webhook.client_config))
-        },
-    );
-    Ok(waited.await??)
+    registered(hub, what, time, |one: &ValidatingWebhookConfiguration| {
+        let webhooks = one.webhooks.iter().flatten();
+        unregistered(webhooks.map(|webhook| &webhook.client_config))
+    })
+    .await
+}
+
+/// Waits until a webhook configuration is complete.
+async fn registered<K>(
+    hub: &ApiServer,
+    what: &str,
+    time: (Instant, Duration),
+    missing: impl Fn(&K) -> Option<String>,
+) -> Result<(), Failure>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    Ok(until(hub.all(), REGISTRATION, what, time, missing).await??)
 }
 
 /// Watches an object until `missing` returns `None`, and prints each state. Returns the last state

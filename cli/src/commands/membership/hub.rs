@@ -85,8 +85,8 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
     if !hub.serves_kind::<Cluster>().await? {
         return Err(HubError::NoClusterApi);
     }
-    let definitions: Api<CustomResourceDefinition> = hub.all();
-    match hub.request(definitions.get_metadata_opt(CLUSTERS)).await {
+    let definitions = hub.all::<CustomResourceDefinition>();
+    match hub.get_metadata(definitions, CLUSTERS).await {
         Ok(None) => Err(HubError::Karmada),
         // A user who may not read definitions may still be allowed to create a Cluster.
         Ok(Some(_)) | Err(RequestError::NotAllowed { .. }) => Ok(()),
@@ -213,9 +213,8 @@ pub(crate) struct Stored {
 /// # Errors
 /// [`RequestError`] if the Secret cannot be read.
 pub(crate) async fn stored(hub: &ApiServer, name: &ClusterName) -> Result<Stored, RequestError> {
-    let secret = hub
-        .get::<Secret>(hub.within(MEMBERS_NAMESPACE), name.as_str())
-        .await?;
+    let secrets = hub.within::<Secret>(MEMBERS_NAMESPACE);
+    let secret = hub.get(secrets, name.as_str()).await?;
     let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
     let mut text = |key| String::from_utf8(data.remove(key)?.0).ok();
     Ok(Stored {

@@ -330,10 +330,8 @@ pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result
     let one = ListParams::default().limit(1);
     let deadline = Instant::now() + RIGHTS_WITHIN;
     loop {
-        match as_account
-            .list_metadata::<Namespace>(as_account.all(), &one)
-            .await
-        {
+        let namespaces = as_account.all::<Namespace>();
+        match as_account.list_metadata(namespaces, &one).await {
             Ok(_) => return Ok(()),
             Err(RequestError::NotAllowed { .. }) if Instant::now() < deadline => {
                 sleep(RIGHTS_EVERY).await;

@@ -351,9 +351,8 @@ impl Live {
         let row = row.as_ref().map(feed::json).transpose()?;
         update.services.insert(native, row);
         let fleet = &self.follow.fleet;
-        let is_exported = fleet.is_exported(key);
-        let row = is_exported.then(|| exported_row(&fleet.readings(key), &explanation));
-        let row = row.flatten();
+        let readings = fleet.is_exported(key).then(|| fleet.readings(key));
+        let row = readings.and_then(|readings| exported_row(&readings, &explanation));
         let row = row.as_ref().map(feed::json).transpose()?;
         update.services.insert(exported, row);
         if self.feed.is_explained(key) {

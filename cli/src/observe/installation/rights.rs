@@ -66,11 +66,8 @@ pub(crate) async fn missing_rights(
     name: &str,
     needed: Vec<Needed>,
 ) -> Result<Option<Vec<MissingRight>>, RequestError> {
-    if hub
-        .request(hub.within::<ServiceAccount>(NAMESPACE).get_opt(name))
-        .await?
-        .is_none()
-    {
+    let accounts = hub.within::<ServiceAccount>(NAMESPACE);
+    if hub.get(accounts, name).await?.is_none() {
         return Ok(None);
     }
     let account = Account {
@@ -208,12 +205,9 @@ pub(crate) async fn lacking(
             },
             ..SubjectAccessReview::default()
         };
+        let reviews = server.all::<SubjectAccessReview>();
         let answer = server
-            .request(
-                server
-                    .all::<SubjectAccessReview>()
-                    .create(&PostParams::default(), &review),
-            )
+            .request(reviews.create(&PostParams::default(), &review))
             .await?;
         if !answer.status.is_some_and(|status| status.allowed) {
             missing.push(verb);

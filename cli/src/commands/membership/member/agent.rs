@@ -178,9 +178,8 @@ pub(crate) async fn owned(
 /// Returns the URL of the member's API server for its own pods, which the agent reaches: the address
 /// of Service `default/kubernetes`.
 pub(crate) async fn api_endpoint(member: &ApiServer) -> Result<String, Failure> {
-    let service = member
-        .request(member.within::<Service>("default").get("kubernetes"))
-        .await?;
+    let services = member.within::<Service>("default");
+    let service = member.request(services.get("kubernetes")).await?;
     Ok(endpoint(&service).ok_or(MemberError::NoApiService)?)
 }
 
