@@ -35,7 +35,7 @@ pub struct AuditedWrite {
     pub received: Timestamp,
 }
 
-/// A moment, from which on writes are counted; by default the start of the cluster.
+/// A moment, from which on writes are counted; by default the start of the fleet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mark(usize);
 
@@ -131,7 +131,7 @@ impl Cluster {
 
     async fn events_since(&self, mark: Mark) -> Vec<Event> {
         let log = self.audit_log().await;
-        let lines = log[mark.0..].lines();
+        let lines = log[mark.0.max(self.earlier_audit())..].lines();
         let events = lines.filter_map(|line| serde_json::from_str::<Event>(line).ok());
         events
             .filter(|event| !event.request_uri.contains(BARRIER))

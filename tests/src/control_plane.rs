@@ -5,7 +5,7 @@ mod launch;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -64,6 +64,10 @@ pub struct ControlPlane {
     clients: Mutex<HashMap<runtime::Id, Client>>,
     /// Number of its nodes with a network.
     nodes: u8,
+    /// Whether a test has ended or stopped its API server, or may have.
+    is_touched: AtomicBool,
+    /// Bytes of its audit log that are of earlier fleets.
+    earlier_audit: AtomicUsize,
 }
 
 impl ControlPlane {
@@ -107,6 +111,8 @@ impl ControlPlane {
             next_address: AtomicU32::new(10),
             clients: Mutex::default(),
             nodes: u8::try_from(plan.nodes.len()).unwrap_or(u8::MAX),
+            is_touched: AtomicBool::new(false),
+            earlier_audit: AtomicUsize::new(0),
         }
     }
 
@@ -313,11 +319,48 @@ impl ControlPlane {
 
     /// The API server's process.
     pub fn api_server(&self) -> &Process {
+        self.touch();
         &self.api_server
+    }
+
+    fn touch(&self) {
+        self.is_touched.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no test has asked for its API server's process, and it runs.
+    pub(crate) fn is_untouched(&self) -> bool {
+        !self.is_touched.load(Ordering::Relaxed) && self.api_server.is_running()
+    }
+
+    /// Ends its controllers, so that nobody but its API server writes into the store.
+    pub(crate) async fn rest(&self) {
+        self.controllers.kill().await;
+    }
+
+    /// Starts its controllers for another fleet, and forgets what the one before has left.
+    pub(crate) async fn begin_again(&self) {
+        let audit = std::fs::metadata(self.directory.join(AUDIT_LOG));
+        let length = audit.map_or(0, |audit| usize::try_from(audit.len()).unwrap_or(0));
+        self.earlier_audit.store(length, Ordering::Relaxed);
+        match std::fs::remove_dir_all(self.kubectl_cache()) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => panic!("kubectl's cache: {e}"),
+            _ => self.controllers.restart().await,
+        }
+    }
+
+    /// Returns the offset in its audit log at which this fleet begins, in bytes.
+    pub(crate) fn earlier_audit(&self) -> usize {
+        self.earlier_audit.load(Ordering::Relaxed)
+    }
+
+    /// Returns the directory in which kubectl keeps what the API server serves.
+    pub(crate) fn kubectl_cache(&self) -> PathBuf {
+        self.directory.join("kubectl-cache")
     }
 
     /// Ends the API server with SIGKILL, as a machine that is switched off. Its data stays.
     pub async fn stop(&self) {
+        self.touch();
         self.api_server.kill().await;
     }
 
@@ -357,6 +400,7 @@ impl ControlPlane {
     /// Has the API server behave like this release, such as 1.33, until it is started again: what an upgrade, or the way back,
     /// looks like from outside.
     pub async fn start_as(&self, release: &str) {
+        self.touch();
         let flag = format!("--emulated-version={release}");
         self.api_server.restart_with(&[&flag]).await;
         self.is_back().await;
@@ -364,6 +408,7 @@ impl ControlPlane {
 
     /// The API server keeps its connections and answers nothing: what a severed network looks like.
     pub fn pause(&self) {
+        self.touch();
         self.api_server.pause();
     }
 

@@ -1,5 +1,7 @@
 //! A hub and its members.
 
+mod idle;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -7,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::future::join_all;
 
+use self::idle::Origin;
 use crate::cluster::Cluster;
 use crate::control_plane::{Plan, Role, pod_block};
 use crate::kubeconfig;
@@ -15,7 +18,8 @@ use crate::reaper::{Reaper, Undo};
 use crate::registry::Registry;
 use crate::store::Store;
 
-/// A hub and its members, on fresh ports and in a fresh directory. Dropping it ends all of it.
+/// A hub and its members, on ports and in a directory of their own. Dropping it ends all of it, or
+/// leaves the clusters to the next test of the program; see [`Builder::start`].
 ///
 /// The tests of one binary share one:
 /// ```no_run
@@ -28,21 +32,35 @@ use crate::store::Store;
 /// }
 /// ```
 pub struct Fleet {
+    /// `None` once it is dropped.
+    clusters: Option<Clusters>,
+    /// Number of the members, the first of `clusters`.
+    members: usize,
+    logs: Logs,
+    /// Directory of what this use of the clusters leaves.
+    directory: PathBuf,
+}
+
+/// The clusters of a fleet, and what they need.
+struct Clusters {
     hub: Cluster,
     members: Vec<Cluster>,
-    logs: Logs,
     directory: PathBuf,
     registry: Option<Registry>,
     network: Option<Arc<Network>>,
     reaper: Arc<Reaper>,
     store: Store,
     endpoint_address: OnceLock<Result<IpAddr, String>>,
+    /// Number of fleets that they have been.
+    uses: u32,
+    /// What the store held at the start; `None` where another fleet would not be as a new one.
+    origin: Option<Origin>,
 }
 
 const HUB: &str = "hub";
 
 /// Configuration of a fleet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Builder {
     members: Vec<String>,
     dual_stack: BTreeSet<String>,
@@ -152,9 +170,39 @@ impl Builder {
     }
 
     /// Starts it and waits until every API server is ready.
+    ///
+    /// A fleet of members alone, with nothing more asked for, takes the clusters of an earlier one of
+    /// this program where a test has dropped one. Their stores are as they were at the start.
     pub async fn start(self) -> Fleet {
         let known = self.members.len() < usize::from(CLUSTERS);
         assert!(known, "a fleet has fewer than {CLUSTERS} members");
+        let members = self.members.len();
+        let used = match self.is_plain() {
+            true => idle::take(&self).await,
+            false => None,
+        };
+        let mut clusters = match used {
+            Some(clusters) => clusters,
+            None => self.start_new().await,
+        };
+        clusters.uses += 1;
+        let directory = clusters.directory.join(format!("use-{}", clusters.uses));
+        std::fs::create_dir_all(&directory).expect("a directory for a fleet");
+        Fleet {
+            clusters: Some(clusters),
+            members,
+            logs: Logs::default(),
+            directory,
+        }
+    }
+
+    /// Whether only members are asked for.
+    fn is_plain(&self) -> bool {
+        let plain = Self::default().named_members(self.members.clone());
+        *self == plain
+    }
+
+    async fn start_new(&self) -> Clusters {
         let reaper = Reaper::start();
         let directory = tempfile::Builder::new()
             .prefix("causeway-fleet-")
@@ -191,39 +239,52 @@ impl Builder {
                 }
             });
             let networks: Vec<_> = networks.collect();
+            let mut plan = self.plan(&name, number, &directory, &store);
+            plan.address = address;
+            plan.nodes = networks.iter().map(|network| network.site().node).collect();
             let registry = registry.as_ref().filter(|_| self.nodes.contains_key(&name));
-            let plan = Plan {
-                role: if number == 0 { Role::Hub } else { Role::Member },
-                flags: {
-                    let own = self.flags.iter().filter(|(cluster, _)| *cluster == name);
-                    own.map(|(_, flag)| flag.clone()).collect()
-                },
-                pod_block: self.pod_block(&name, number),
-                number,
-                dual_stack: self.dual_stack.contains(&name),
-                clusterset: self.clusterset && (number > 0 || registry.is_some()),
-                directory: directory.join(&name),
-                etcd: store.url().to_owned(),
-                own_store: self.own_stores.contains(&name),
-                address,
-                nodes: networks.iter().map(|network| network.site().node).collect(),
-                spare_node: self.spare_nodes.contains(&name),
-                registry: registry.map(Registry::address),
-                name,
-            };
+            plan.registry = registry.map(Registry::address);
+            plan.clusterset = self.clusterset && (number > 0 || registry.is_some());
             Cluster::start_new(&reaper, plan, networks)
         });
         let mut clusters = join_all(clusters).await.into_iter();
-        Fleet {
-            hub: clusters.next().expect("the hub"),
+        let hub = clusters.next().expect("the hub");
+        let origin = match self.is_plain() {
+            true => Some(Origin::of(&hub, &store).await),
+            false => None,
+        };
+        Clusters {
+            hub,
             members: clusters.collect(),
-            logs: Logs::default(),
             directory,
             registry,
             network,
             reaper,
             store,
             endpoint_address: OnceLock::new(),
+            uses: 0,
+            origin,
+        }
+    }
+
+    /// Returns the plan of a cluster whose nodes are only objects.
+    fn plan(&self, name: &str, number: u8, directory: &Path, store: &Store) -> Plan {
+        let flags = self.flags.iter().filter(|(cluster, _)| cluster == name);
+        Plan {
+            name: name.to_owned(),
+            role: if number == 0 { Role::Hub } else { Role::Member },
+            flags: flags.map(|(_, flag)| flag.clone()).collect(),
+            number,
+            pod_block: self.pod_block(name, number),
+            dual_stack: self.dual_stack.contains(name),
+            clusterset: false,
+            directory: directory.join(name),
+            etcd: store.url().to_owned(),
+            own_store: self.own_stores.contains(name),
+            address: Ipv4Addr::LOCALHOST.into(),
+            nodes: Vec::new(),
+            spare_node: self.spare_nodes.contains(name),
+            registry: None,
         }
     }
 
@@ -251,36 +312,40 @@ impl Fleet {
         Builder::default()
     }
 
+    fn all(&self) -> &Clusters {
+        self.clusters.as_ref().expect("it is not dropped yet")
+    }
+
     /// The cluster that holds the MultiClusterServices.
     pub fn hub(&self) -> &Cluster {
-        &self.hub
+        &self.all().hub
     }
 
     /// The member of this name.
     pub fn member(&self, name: &str) -> &Cluster {
-        let found = self.members.iter().find(|member| member.name() == name);
+        let found = self.members().iter().find(|member| member.name() == name);
         found.unwrap_or_else(|| panic!("the fleet has no member {name:?}"))
     }
 
     /// All members.
     pub fn members(&self) -> &[Cluster] {
-        &self.members
+        &self.all().members[..self.members]
     }
 
     /// The hub and all members.
     pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
-        std::iter::once(&self.hub).chain(&self.members)
+        std::iter::once(self.hub()).chain(self.members())
     }
 
     /// Returns the registry of its real nodes. Only in a fleet with real nodes.
     pub fn registry(&self) -> &Registry {
-        let registry = self.registry.as_ref();
+        let registry = self.all().registry.as_ref();
         registry.expect("a fleet with real nodes has a registry")
     }
 
     /// Adds a machine that is part of no cluster. Once, and only in a fleet with packets.
     pub fn add_host(&self) -> Host {
-        let network = self.network.as_ref();
+        let network = self.all().network.as_ref();
         Host::new(network.expect("a fleet with packets"))
     }
 
@@ -301,8 +366,9 @@ impl Fleet {
     /// # Errors
     /// What is missing: for a line that says what is skipped.
     pub fn endpoint_address(&self) -> Result<IpAddr, String> {
-        let found = || endpoint_address(|| Network::new(&self.reaper));
-        self.endpoint_address.get_or_init(found).clone()
+        let clusters = self.all();
+        let found = || endpoint_address(|| Network::new(&clusters.reaper));
+        clusters.endpoint_address.get_or_init(found).clone()
     }
 
     /// Its directory, removed when the fleet ends.
@@ -312,15 +378,15 @@ impl Fleet {
 
     /// Returns the reaper, whose processes end with the fleet.
     pub fn reaper(&self) -> &Arc<Reaper> {
-        &self.reaper
+        &self.all().reaper
     }
 
     /// The logs of all programs, those added by [`Fleet::add_log`] first.
     pub fn logs(&self) -> Vec<PathBuf> {
         let mut logs = self.logs.all();
         logs.extend(self.clusters().flat_map(Cluster::logs));
-        logs.push(self.store.log().to_path_buf());
-        let registry = self.registry.iter();
+        logs.push(self.all().store.log().to_path_buf());
+        let registry = self.all().registry.iter();
         logs.extend(registry.map(|registry| registry.log().to_path_buf()));
         logs
     }
@@ -356,6 +422,14 @@ impl Logs {
 }
 
 impl Drop for Fleet {
+    fn drop(&mut self) {
+        if let Some(clusters) = self.clusters.take() {
+            idle::give_back(clusters);
+        }
+    }
+}
+
+impl Drop for Clusters {
     fn drop(&mut self) {
         self.reaper.close();
     }

@@ -1,4 +1,4 @@
-//! Plain HTTP on the loopback, for admin endpoints.
+//! Plain HTTP on the loopback, for admin endpoints and etcd.
 
 use std::io;
 
@@ -22,8 +22,22 @@ pub(crate) async fn get_accepting(
     path: &str,
     accept: &str,
 ) -> io::Result<(u16, String)> {
+    let head = format!("GET {path} HTTP/1.0\r\nhost: {address}\r\naccept: {accept}\r\n\r\n");
+    ask(address, &head).await
+}
+
+/// POSTs a body of JSON: the status and the body of the answer.
+///
+/// # Errors
+/// As of [`get`].
+pub(crate) async fn post(address: &str, path: &str, body: &str) -> io::Result<(u16, String)> {
+    let length = body.len();
+    let head = format!("POST {path} HTTP/1.0\r\nhost: {address}\r\ncontent-length: {length}\r\n");
+    ask(address, &format!("{head}\r\n{body}")).await
+}
+
+async fn ask(address: &str, request: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.0\r\nhost: {address}\r\naccept: {accept}\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;

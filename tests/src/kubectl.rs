@@ -183,9 +183,6 @@ impl ControlPlane {
             Testbed::get().program("kubectl"),
         )
         .env("KUBECONFIG", self.kubeconfig().display().to_string())
-        .env(
-            "KUBECACHEDIR",
-            self.directory().join("kubectl-cache").display().to_string(),
-        )
+        .env("KUBECACHEDIR", self.kubectl_cache().display().to_string())
     }
 }

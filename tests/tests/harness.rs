@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use causeway_tests::audit::Mark;
 use causeway_tests::reaper::{Exit, Program, Reaper, Undo};
 use causeway_tests::{Fleet, SOON, eventually, service};
 use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
@@ -183,7 +184,8 @@ async fn a_stopped_api_server_comes_back_with_its_data() {
 #[tokio::test]
 async fn two_fleets_live_side_by_side() {
     let ours = fleet().await;
-    let other = Fleet::builder().members(1).start().await;
+    let other = Fleet::builder().members(1).dual_stack("member1").start();
+    let other = other.await;
     let space = other.space("side").await;
     let namespaces = Api::<Namespace>::all(ours.hub().client());
     assert_eq!(namespaces.get_opt(space.name()).await.unwrap(), None);
@@ -192,6 +194,98 @@ async fn two_fleets_live_side_by_side() {
     drop(other);
     assert!(!directory.exists(), "its directory is still there");
     ours.hub().ready().await;
+}
+
+/// A definition, an object of it, and a namespace.
+const LEFT: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: leftovers.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {kind: Leftover, plural: leftovers}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: left}
+"#;
+
+const LEFTOVER: &str = "{apiVersion: example.com/v1, kind: Leftover, metadata: {name: foo}}";
+
+#[tokio::test]
+async fn clusters_are_used_again_as_they_were_at_the_start() {
+    // No other test has members of these names.
+    let members =
+        |count| Fleet::builder().named_members(["first", "second"].into_iter().take(count));
+    let fleet = members(1).start().await;
+    let urls = [fleet.hub().url(), fleet.member("first").url()].map(str::to_owned);
+    for cluster in fleet.clusters() {
+        cluster.apply(LEFT).await.ok();
+        let served = [
+            "wait",
+            "--for=condition=Established",
+            "crd/leftovers.example.com",
+        ];
+        cluster.kubectl(served).await.ok();
+        cluster.apply(LEFTOVER).await.ok();
+        let label = ["label", "namespace", "kube-system", "left=behind"];
+        cluster.kubectl(label).await.ok();
+        cluster
+            .kubectl(["delete", "clusterrole", "view"])
+            .await
+            .ok();
+    }
+    drop(fleet);
+
+    let fleet = members(2).start().await;
+    let again = [fleet.hub().url(), fleet.member("first").url()].map(str::to_owned);
+    assert_eq!(again, urls);
+    for cluster in fleet.clusters() {
+        let writes = cluster.writes_since(Mark::default(), "admin").await;
+        let writes = writes
+            .into_iter()
+            .filter(|write| write.user_agent.contains("kubectl"));
+        let earlier = writes.filter(|write| write.name != "kubernetes").count();
+        assert_eq!(earlier, 0, "writes to {}", cluster.name());
+        let namespaces = ["get", "namespaces", "-o", "name"];
+        let namespaces = cluster.kubectl(namespaces).await.ok();
+        let expected = ["default", "kube-node-lease", "kube-public", "kube-system"];
+        let expected = expected.map(|name| format!("namespace/{name}"));
+        assert_eq!(namespaces.lines().collect::<Vec<_>>(), expected);
+        cluster.kubectl(["get", "clusterrole", "view"]).await.ok();
+        let labelled = ["get", "namespaces", "-l", "left", "-o", "name"];
+        assert_eq!(cluster.kubectl(labelled).await.ok(), "");
+        let refused = cluster.kubectl(["get", "leftovers"]).await.refused();
+        assert!(
+            refused.contains("the server doesn't have a resource type"),
+            "{refused}"
+        );
+    }
+    let (space, member) = (fleet.space("again").await, fleet.member("first"));
+    service("foo").port("http", 80).create(member, &space).await;
+    let pods = space.backends("foo").create(member).await;
+    eventually("its controllers are at work", SOON, || async {
+        space.ready_addresses(member, "foo").await == [pods[0].ip()]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn clusters_whose_api_server_was_stopped_are_not_used_again() {
+    let members = || Fleet::builder().named_members(["stopped"]);
+    let fleet = members().start().await;
+    fleet.member("stopped").stop().await;
+    fleet.member("stopped").start().await;
+    let directory = fleet.directory().to_path_buf();
+    drop(fleet);
+    assert!(!directory.exists(), "its directory is still there");
+    members().start().await.hub().ready().await;
 }
 
 #[tokio::test]

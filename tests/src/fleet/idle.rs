@@ -1,0 +1,103 @@
+//! Clusters that no test uses at present. An API server takes seconds of CPU to start, and a program
+//! has dozens of tests: so the next fleet takes them.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures::future::join_all;
+
+use super::{Builder, Clusters};
+use crate::cluster::Cluster;
+use crate::eventually::{LONG, eventually};
+use crate::store::{Content, Store};
+
+static IDLE: Mutex<Vec<Clusters>> = Mutex::new(Vec::new());
+
+fn idle() -> MutexGuard<'static, Vec<Clusters>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// State of clusters that have just started.
+pub(super) struct Origin {
+    content: Content,
+    /// Names of the groups of the API that each of them serves.
+    groups: BTreeSet<String>,
+}
+
+impl Origin {
+    pub(super) async fn of(hub: &Cluster, store: &Store) -> Self {
+        Self {
+            content: store.content().await,
+            groups: groups(hub).await.expect("the groups of an API"),
+        }
+    }
+}
+
+async fn groups(cluster: &Cluster) -> Result<BTreeSet<String>, kube::Error> {
+    let served = cluster.client().list_api_groups().await?;
+    Ok(served.groups.into_iter().map(|group| group.name).collect())
+}
+
+/// Returns idle clusters of these names, with those that they lack. `None` if there are none.
+pub(super) async fn take(builder: &Builder) -> Option<Clusters> {
+    let mut taken = {
+        let mut idle = idle();
+        let fitting = idle.iter().enumerate().filter(|(_, clusters)| {
+            let names = clusters.members.iter().map(|member| member.name());
+            names.zip(&builder.members).all(|(has, asked)| has == asked)
+        });
+        let largest = fitting.max_by_key(|(_, clusters)| clusters.members.len());
+        let index = largest.map(|(index, _)| index)?;
+        idle.swap_remove(index)
+    };
+    taken.renew().await;
+    taken.grow(builder).await;
+    Some(taken)
+}
+
+/// Keeps the clusters for the next fleet. Those of a test that failed end, and so do those whose API
+/// servers a test has touched.
+pub(super) fn give_back(clusters: Clusters) {
+    let is_good = clusters.origin.is_some() && clusters.all().all(|one| one.is_untouched());
+    if is_good && !std::thread::panicking() {
+        idle().push(clusters);
+    }
+}
+
+impl Clusters {
+    fn all(&self) -> impl Iterator<Item = &Cluster> {
+        std::iter::once(&self.hub).chain(&self.members)
+    }
+
+    /// Brings the stores back to what they held at the start, while the API servers run: they watch
+    /// their stores.
+    async fn renew(&mut self) {
+        join_all(self.all().map(|cluster| cluster.rest())).await;
+        let origin = self.origin.as_mut().expect("clusters to be used again");
+        self.store.put_back(&mut origin.content).await;
+        let served = origin.groups.clone();
+        for cluster in self.all() {
+            let what = format!("{} serves what it served at the start", cluster.name());
+            eventually(&what, LONG, async || match groups(cluster).await {
+                Ok(groups) if groups == served => Ok(()),
+                groups => Err(format!("{groups:?}")),
+            })
+            .await;
+        }
+        join_all(self.all().map(|cluster| cluster.begin_again())).await;
+    }
+
+    /// Starts the members that are asked for and not there.
+    async fn grow(&mut self, builder: &Builder) {
+        let missing = builder.members.iter().zip(1..).skip(self.members.len());
+        let started = missing.map(|(name, number)| {
+            let plan = builder.plan(name, number, &self.directory, &self.store);
+            Cluster::start_new(&self.reaper, plan, Vec::new())
+        });
+        let started = join_all(started).await;
+        if !started.is_empty() {
+            self.members.extend(started);
+            self.origin = Some(Origin::of(&self.hub, &self.store).await);
+        }
+    }
+}
