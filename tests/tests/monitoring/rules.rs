@@ -8,7 +8,10 @@ use causeway_tests::{binaries, prometheus, repository};
 use serde_json::Value;
 
 const RULES: &str = "manifests/monitoring/rules.yaml";
-const CASES: &str = "tests/tests/monitoring/alerts.yaml";
+const CASES: [&str; 2] = [
+    "tests/tests/monitoring/alerts.yaml",
+    "tests/tests/monitoring/alerts-of-hours.yaml",
+];
 
 fn read(path: &str) -> Value {
     let text = std::fs::read_to_string(repository().join(path)).expect(path);
@@ -72,14 +75,16 @@ pub(crate) fn check(programs: &Path, args: &[&str], input: &str) {
 fn promtool_accepts_the_rules_and_plays_every_case() {
     let played = promtool(&["check", "rules", "--lint=all", "--lint-fatal", RULES], "");
     if played.is_some() {
-        promtool(&["test", "rules", CASES], "");
+        promtool(&[&["test", "rules"], &CASES[..]].concat(), "");
     }
 }
 
 #[test]
 fn every_alert_is_played_firing_and_not_firing() {
     let (mut firing, mut silent) = (BTreeSet::new(), BTreeSet::new());
-    for group in read(CASES)["tests"].as_array().expect("cases") {
+    let files = CASES.map(read);
+    let groups = files.iter().map(|file| file["tests"].as_array());
+    for group in groups.flat_map(|cases| cases.expect("cases")) {
         for case in group["alert_rule_test"].as_array().expect("checks") {
             let name = case["alertname"].as_str().expect("a name").to_owned();
             match case["exp_alerts"]
