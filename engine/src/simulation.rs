@@ -131,7 +131,7 @@ fn forge(simulation: &mut Simulation, forger: usize, has_statuses: bool) -> Vec<
 }
 
 proptest! {
-    #![proptest_config(cases(256))]
+    #![proptest_config(cases(128))]
 
     #[test]
     fn any_story_ends_as_the_present_objects_request((fleet, steps) in story(step, 25)) {
@@ -246,7 +246,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(128))]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn watches_of_exposed_slices_end_as_those_of_all_slices(
