@@ -79,6 +79,7 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test matrix no_fault -- --nocapture
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults -- --nocapture karmada renewed_tokens
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test packets -- --nocapture near:: tunnel::
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test upgrade -- --ignored --nocapture
@@ -121,9 +122,12 @@ release: rust go ## Make everything that a release publishes in DIST=dist, with 
 	@$(call need,git,install git; on Debian: apt-get install git)
 	@CARGO=$(CARGO) DIST=$(DIST) DRAFT=$(DRAFT) TRIPLE=$(TRIPLE) xtask/release/make
 
+# Where Clippy is the compiler, as in CI, the build is the check.
+CLIPPY := $(if $(RUSTC_WORKSPACE_WRAPPER),build --workspace --all-targets,clippy --workspace --all-targets -- -D warnings)
+
 lint: rust go pure page ## Check formats, lints, documents, generated files, licences and sources
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) $(CLIPPY)
 	$(CARGO) build --workspace --bin xtask
 	$(TARGET)/debug/xtask generate-manifests --check
 	$(CARGO) test --quiet --workspace --test documents -- --nocapture
