@@ -140,6 +140,11 @@ async fn deletions_without_a_controller_are_collected_if_confirmed() {
     let space = env.space("down").await;
     let stays = exposed_and_exported(&space, env).await;
     let imported = exported(&space, env, "imported", "late").await;
+    for member in ["giver", "absent"] {
+        space
+            .reaches(member, "derived-imported", &[&imported])
+            .await;
+    }
     let ends = ["deleted", "forced", "unexported"];
     let rightful = without(&space, "taker", &ends).await;
     let givers = without(&space, "giver", &ends).await;
