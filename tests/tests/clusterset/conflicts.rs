@@ -202,19 +202,7 @@ async fn metadata_of_service_and_export_objects_is_not_exported() {
 async fn several_conflicts_are_named_together_and_end_when_the_exports_agree(turn: Turn) {
     let younger = sticky(88).port("metrics", 9090);
     disagree_on_several(&turn, younger).await;
-    eventually("an event names the ports", SOON, async || {
-        let about = "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.type} {.reason}{\"\\n\"}{end}";
-        let events = turn.kubectl("member2", ["get", "events", "-o", about]).await;
-        // There may be one before, about a Service that is not observed yet.
-        let names = |line: &str| {
-            line.starts_with("ServiceExport/foo Warning") && line.contains("PortConflict")
-        };
-        match events.lines().any(names) {
-            true => Ok(()),
-            false => Err(events),
-        }
-    })
-    .await;
+    port_conflict(&turn, "member2").await;
 
     let patch = r#"[
         {"op": "remove", "path": "/spec/ports/1"},
@@ -231,6 +219,20 @@ async fn several_conflicts_are_named_together_and_end_when_the_exports_agree(tur
     }
     turn.imported_as("member1", "one port", |import| import.spec.ports.len() == 1)
         .await;
+}
+
+/// Waits for the event about ports that differ, and returns its object, type, reasons and message.
+/// One about a Service that is not observed yet may come before.
+async fn port_conflict(turn: &Turn, member: &str) -> String {
+    let about = "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.type} \
+                 {.reason} {.message}{\"\\n\"}{end}";
+    eventually("the event", SOON, async || {
+        let events = turn.kubectl(member, ["get", "events", "-o", about]).await;
+        let mut lines = events.lines();
+        let event = lines.find(|line| line.starts_with("ServiceExport/foo Warning PortConflict"));
+        event.map(ToOwned::to_owned).ok_or(events)
+    })
+    .await
 }
 
 /// The reasons, in whatever order.
@@ -276,15 +278,7 @@ async fn the_event_of_six_conflicts_is_stored() {
                    LabelsConflict,AnnotationsConflict";
     disagree(&turn, older, (younger, export), reasons).await;
     for member in ["member1", "member2"] {
-        let about = "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.type} {.reason} {.message}{\"\\n\"}{end}";
-        let event = eventually("the event", SOON, async || {
-            let events = turn.kubectl(member, ["get", "events", "-o", about]).await;
-            let mut lines = events.lines();
-            let event =
-                lines.find(|line| line.starts_with("ServiceExport/foo Warning PortConflict"));
-            event.map(ToOwned::to_owned).ok_or(events)
-        })
-        .await;
+        let event = port_conflict(&turn, member).await;
         let kept = "ServiceExport/foo Warning PortConflict,SessionAffinityConflict,InternalTrafficPolicyConflict,\
                     TrafficDistributionConflict,LabelsConflict Conflicting ports: ";
         assert!(event.starts_with(kept), "{event}");
