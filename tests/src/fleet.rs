@@ -53,7 +53,7 @@ struct Clusters {
     endpoint_address: OnceLock<Result<IpAddr, String>>,
     /// Number of fleets that they have been.
     uses: u32,
-    /// What the store held at the start; `None` where another fleet would not be as a new one.
+    /// Content of the store at the start. `None` where another fleet would not be as a new one.
     origin: Option<Origin>,
 }
 
@@ -171,8 +171,8 @@ impl Builder {
 
     /// Starts it and waits until every API server is ready.
     ///
-    /// A fleet of members alone, with nothing more asked for, takes the clusters of an earlier one of
-    /// this program where a test has dropped one. Their stores are as they were at the start.
+    /// A fleet of members alone, with nothing more asked for, takes the clusters of a fleet that a
+    /// test of this program has dropped, if there is one. Their stores are as they were at the start.
     pub async fn start(self) -> Fleet {
         let known = self.members.len() < usize::from(CLUSTERS);
         assert!(known, "a fleet has fewer than {CLUSTERS} members");
@@ -312,13 +312,13 @@ impl Fleet {
         Builder::default()
     }
 
-    fn all(&self) -> &Clusters {
+    fn inner(&self) -> &Clusters {
         self.clusters.as_ref().expect("it is not dropped yet")
     }
 
     /// The cluster that holds the MultiClusterServices.
     pub fn hub(&self) -> &Cluster {
-        &self.all().hub
+        &self.inner().hub
     }
 
     /// The member of this name.
@@ -329,7 +329,7 @@ impl Fleet {
 
     /// All members.
     pub fn members(&self) -> &[Cluster] {
-        &self.all().members[..self.members]
+        &self.inner().members[..self.members]
     }
 
     /// The hub and all members.
@@ -339,13 +339,13 @@ impl Fleet {
 
     /// Returns the registry of its real nodes. Only in a fleet with real nodes.
     pub fn registry(&self) -> &Registry {
-        let registry = self.all().registry.as_ref();
+        let registry = self.inner().registry.as_ref();
         registry.expect("a fleet with real nodes has a registry")
     }
 
     /// Adds a machine that is part of no cluster. Once, and only in a fleet with packets.
     pub fn add_host(&self) -> Host {
-        let network = self.all().network.as_ref();
+        let network = self.inner().network.as_ref();
         Host::new(network.expect("a fleet with packets"))
     }
 
@@ -366,27 +366,27 @@ impl Fleet {
     /// # Errors
     /// What is missing: for a line that says what is skipped.
     pub fn endpoint_address(&self) -> Result<IpAddr, String> {
-        let clusters = self.all();
+        let clusters = self.inner();
         let found = || endpoint_address(|| Network::new(&clusters.reaper));
         clusters.endpoint_address.get_or_init(found).clone()
     }
 
-    /// Its directory, removed when the fleet ends.
+    /// Its directory, removed when its clusters end.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Returns the reaper, whose processes end with the fleet.
+    /// Returns the reaper, whose processes end with the clusters at the latest.
     pub fn reaper(&self) -> &Arc<Reaper> {
-        &self.all().reaper
+        &self.inner().reaper
     }
 
     /// The logs of all programs, those added by [`Fleet::add_log`] first.
     pub fn logs(&self) -> Vec<PathBuf> {
         let mut logs = self.logs.all();
         logs.extend(self.clusters().flat_map(Cluster::logs));
-        logs.push(self.all().store.log().to_path_buf());
-        let registry = self.all().registry.iter();
+        logs.push(self.inner().store.log().to_path_buf());
+        let registry = self.inner().registry.iter();
         logs.extend(registry.map(|registry| registry.log().to_path_buf()));
         logs
     }

@@ -115,8 +115,8 @@ impl Store {
         Content(self.entries(false).await)
     }
 
-    /// Has it hold this again, and nothing else, while its API servers run. What comes meanwhile goes
-    /// too, until two looks find nothing to do.
+    /// Has it hold this again, and nothing else, while its API servers run. What comes meanwhile
+    /// goes too, until two looks find nothing to do.
     pub(crate) async fn put_back(&self, content: &mut Content) {
         let deadline = Instant::now() + LONG;
         let mut calm_looks = 0;
@@ -196,7 +196,10 @@ impl Content {
             there != Some(&version.revision)
         };
         let others = self.0.iter().filter(differs);
-        let put = |(key, version): (&Key, &Version)| json!({ "request_put": { "key": key, "value": version.value } });
+        let put = |(key, version): (&Key, &Version)| {
+            let put = json!({ "key": key, "value": version.value });
+            json!({ "request_put": put })
+        };
         surplus.chain(others.map(put)).collect()
     }
 

@@ -1,5 +1,5 @@
-//! Clusters that no test uses at present. An API server takes seconds of CPU to start, and a program
-//! has dozens of tests: so the next fleet takes them.
+//! Clusters that no test uses at present. An API server takes seconds of CPU to start, and a
+//! program has dozens of tests: so the next fleet takes them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,8 @@ pub(super) async fn take(builder: &Builder) -> Option<Clusters> {
     Some(taken)
 }
 
-/// Keeps the clusters for the next fleet. Those of a test that failed end, and so do those whose API
-/// servers a test has touched.
+/// Keeps the clusters for the next fleet. Those of a test that failed end, and so do those whose
+/// API servers a test has touched.
 pub(super) fn give_back(clusters: Clusters) {
     let is_good = clusters.origin.is_some() && clusters.all().all(|one| one.is_untouched());
     if is_good && !std::thread::panicking() {

@@ -3,7 +3,8 @@
 //!
 //! The controller reaches each API server through a proxy that the test commands; the test itself asks the API servers
 //! directly. The table is every fault at every moment, at a provider, at a consumer and at the hub; what concerns different
-//! members is played at once. The short form plays each fault at one moment at members and at another at the hub.
+//! members is played at once. The short form plays each fault at one moment at members, and at
+//! another at the hub.
 
 mod environment;
 mod unreachable;
