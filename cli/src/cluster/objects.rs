@@ -66,6 +66,15 @@ enum Applied {
 }
 
 impl Applied {
+    /// Compares an object before and after it was applied.
+    fn of(before: Option<&DynamicObject>, after: &DynamicObject) -> Self {
+        match before {
+            None => Self::Created,
+            Some(before) if desired(before) == desired(after) => Self::Unchanged,
+            Some(_) => Self::Configured,
+        }
+    }
+
     /// Returns kubectl's word for the result.
     fn word(self) -> &'static str {
         match self {
@@ -156,11 +165,7 @@ pub(crate) async fn apply_with(
 ) -> Result<(), ObjectError> {
     let before = stored(server, object).await?;
     let after = patch(server, object, run, force).await?;
-    let applied = match &before {
-        None => Applied::Created,
-        Some(before) if *before == after => Applied::Unchanged,
-        Some(_) => Applied::Configured,
-    };
+    let applied = Applied::of(before.as_ref(), &after);
     output::result(format_args!(
         "{}: {} {}{}",
         server.side,
@@ -283,6 +288,19 @@ async fn apply_patch(
     Ok(server.request(api.patch(name, &parameters, &patch)).await?)
 }
 
+/// Removes the fields that the API server sets and the status, which controllers write at any time.
+fn desired(object: &DynamicObject) -> DynamicObject {
+    let mut object = object.clone();
+    let meta = &mut object.metadata;
+    meta.managed_fields = None;
+    meta.resource_version = None;
+    meta.generation = None;
+    if let Some(data) = object.data.as_object_mut() {
+        data.remove("status");
+    }
+    object
+}
+
 /// Deletes an object. Returns true if the object existed.
 pub(crate) async fn delete(
     server: &ApiServer,
@@ -334,6 +352,27 @@ mod tests {
         ] {
             assert_eq!(is_own(conflict), own, "{conflict}");
         }
+    }
+
+    #[test]
+    fn object_is_unchanged_if_only_its_status_was_written_meanwhile() {
+        let version = |resource_version: &str, zone: &str, ready: bool| {
+            let cluster = serde_json::json!({
+                "metadata": { "name": "member1", "resourceVersion": resource_version },
+                "spec": { "zone": zone },
+                "status": { "ready": ready },
+            });
+            object(cluster).expect("an object")
+        };
+        let before = version("1", "a", false);
+        for (after, applied) in [
+            (version("1", "a", false), Applied::Unchanged),
+            (version("2", "a", true), Applied::Unchanged),
+            (version("2", "b", false), Applied::Configured),
+        ] {
+            assert_eq!(Applied::of(Some(&before), &after), applied, "{after:?}");
+        }
+        assert_eq!(Applied::of(None, &before), Applied::Created);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::{CONTAINERS, ObjectError, Run, is_a, patch, stored, title};
+use super::{CONTAINERS, ObjectError, Run, desired, is_a, patch, stored, title};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::term::output::{self, OutputError};
 
@@ -75,19 +75,6 @@ pub(super) fn diff(before: &DynamicObject, after: &DynamicObject) -> Result<Stri
     let (before, after) = (before?, after?);
     let diff = TextDiff::from_lines(&before, &after);
     Ok(diff.unified_diff().header("stored", "applied").to_string())
-}
-
-/// Removes the fields that the API server sets.
-fn desired(object: &DynamicObject) -> DynamicObject {
-    let mut object = object.clone();
-    let meta = &mut object.metadata;
-    meta.managed_fields = None;
-    meta.resource_version = None;
-    meta.generation = None;
-    if let Some(data) = object.data.as_object_mut() {
-        data.remove("status");
-    }
-    object
 }
 
 #[cfg(test)]
