@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod admin_endpoint;
 pub(crate) mod api_server;
+pub(crate) mod bounded;
 pub(crate) mod bundle;
 pub(crate) mod conditions;
 pub(crate) mod credentials;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use http::HeaderValue;
 use http::header::USER_AGENT;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PartialObjectMeta};
+use kube::client::ClientBuilder;
 use kube::client::retry::RetryPolicy;
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
@@ -21,6 +23,7 @@ use tower::Layer as _;
 use tower::retry::RetryLayer;
 
 use crate::cluster::access::{HubArgs, Side};
+use crate::cluster::bounded::{BoundAnswers, Overlong};
 use crate::cluster::kubeconfig::{
     self, Access, Choice, LoadError, MemberKubeconfigs, describe_plugin_failure,
 };
@@ -75,8 +78,8 @@ pub(crate) enum RequestError {
     /// The API server rejected the request for another reason.
     #[error("the {side} refused: {message}")]
     Refused { side: Side, message: String },
-    /// The API server has more objects of one kind than are read.
-    #[error("too many objects in the {side}: {message}")]
+    /// The API server has more objects of one kind, or a longer answer, than are read.
+    #[error("too much in the {side}: {message}")]
     TooMany { side: Side, message: String },
     /// The API server is reachable and cannot serve the request now.
     #[error("the {side} is unavailable: {message}; try again")]
@@ -203,12 +206,13 @@ impl ApiServer {
     /// (429, 503, 504).
     pub(crate) fn new(side: Side, mut config: Config) -> Result<Self, RequestError> {
         prepare(&mut config);
-        let client =
-            Client::try_from(config.clone()).map_err(|error| RequestError::Kubeconfig {
-                side,
-                why: describe_plugin_failure(&error, config.auth_info.exec.as_ref())
-                    .unwrap_or_else(|| root_cause(&error)),
-            })?;
+        let client = ClientBuilder::try_from(config.clone());
+        let client = client.map_err(|error| RequestError::Kubeconfig {
+            side,
+            why: describe_plugin_failure(&error, config.auth_info.exec.as_ref())
+                .unwrap_or_else(|| root_cause(&error)),
+        })?;
+        let client = client.with_layer(&BoundAnswers).build();
         Ok(Self::by(side, client, config))
     }
 
@@ -234,6 +238,7 @@ impl ApiServer {
         let (_, token) = watch::channel(token);
         let requests = transport.requests(&token).map_err(TransportError::Member)?;
         let requests = RetryLayer::new(RetryPolicy::server_retry()).layer(requests);
+        let requests = BoundAnswers.layer(requests);
         let client = Client::new(requests, config.default_namespace.clone());
         Ok(Self::by(Side::Member, client, config))
     }
@@ -336,6 +341,9 @@ impl ApiServer {
     pub(crate) fn failure(&self, error: &kube::Error) -> RequestError {
         let side = self.side;
         let kube::Error::Api(status) = error else {
+            if let Some(message) = overlong(error) {
+                return RequestError::TooMany { side, message };
+            }
             let exec = self.config.auth_info.exec.as_ref();
             let of_plugin = describe_plugin_failure(error, exec);
             return self.unreachable(of_plugin.unwrap_or_else(|| root_cause(error)));
@@ -479,6 +487,17 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     printable(&format!("{proxy}{innermost}")).into_owned()
 }
 
+/// Returns the message of an [`Overlong`] answer, if one is the cause of the error.
+fn overlong(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let overlong = causes.find_map(|cause| {
+        let wrapped = cause.downcast_ref().and_then(io::Error::get_ref);
+        let wrapped = wrapped.and_then(|wrapped| wrapped.downcast_ref());
+        wrapped.or_else(|| cause.downcast_ref::<Overlong>())
+    });
+    overlong.map(ToString::to_string)
+}
+
 /// Converts [`RequestError::NotAllowed`] to `None`.
 pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
     match answer {
@@ -490,6 +509,13 @@ pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Option<T>, R
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use futures::StreamExt as _;
+    use http_body_util::Full;
+    use k8s_openapi::api::core::v1::Service;
+    use kube::api::WatchParams;
+    use tower::{BoxError, service_fn};
+
     use super::*;
 
     fn server() -> ApiServer {
@@ -511,6 +537,25 @@ mod tests {
         assert!(matches!(answered(422), RequestError::Refused { .. }));
         assert!(matches!(answered(429), RequestError::Busy { .. }));
         assert!(matches!(answered(503), RequestError::Busy { .. }));
+    }
+
+    #[tokio::test]
+    async fn endless_event_of_a_watch_is_too_many() {
+        let endless = service_fn(async |_: http::Request<kube::client::Body>| {
+            let body = vec![b' '; 9 * 1024 * 1024];
+            Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(body))))
+        });
+        let client = Client::new(BoundAnswers.layer(endless), "default");
+        let server = ApiServer::by(Side::Member, client, server().config);
+        let services = server.all::<Service>();
+        let parameters = WatchParams::default();
+        let events = server.request(services.watch(&parameters, "0")).await;
+        let mut events = std::pin::pin!(events.expect("a watch"));
+        let event = events.next().await.expect("an event");
+        let why = server.failure(&event.expect_err("an endless event"));
+        assert_eq!(why.exit_code(), UNKNOWN);
+        let said = "too much in the member: an event of a watch has more than 8 MiB";
+        assert_eq!(why.to_string(), said);
     }
 
     #[tokio::test]

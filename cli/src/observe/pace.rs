@@ -27,6 +27,9 @@ const PROBE_WITHIN: Duration = Duration::from_secs(3);
 /// First and longest pause before the next attempt at an unreachable API server.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
+/// Maximum number of objects that a list and the watch after it may have.
+const OBJECTS_MAX: usize = 250_000;
+
 /// Kind of the Multi-Cluster Services API: ServiceExport or ServiceImport.
 pub(crate) trait ClustersetKind:
     Resource<DynamicType = Version, Scope = DynamicResourceScope>
@@ -178,8 +181,16 @@ where
 {
     let server = server.clone();
     let events = watcher(api, config).default_backoff();
+    let mut received = 0;
     events.filter_map(move |event| {
         ready(match event {
+            Ok(event) if is_beyond(&mut received, &event) => Some(Err(Broken {
+                why: RequestError::TooMany {
+                    side: server.side,
+                    message: format!("more than {OBJECTS_MAX} objects of one kind"),
+                },
+                unlisted: true,
+            })),
             Ok(event) => Some(Ok(
                 event.modify(|object| object.managed_fields_mut().clear())
             )),
@@ -188,6 +199,16 @@ where
             Err(error) => Some(Err(Broken::new(&server, error))),
         })
     })
+}
+
+/// Counts the objects since the begin of the last list. Returns true if there are too many.
+fn is_beyond<K>(received: &mut usize, event: &Event<K>) -> bool {
+    match event {
+        Event::Init => *received = 0,
+        Event::InitApply(_) | Event::Apply(_) => *received += 1,
+        Event::InitDone | Event::Delete(_) => {}
+    }
+    *received > OBJECTS_MAX
 }
 
 /// Returns the watch of the objects that a field selector matches, or of all objects.
@@ -255,6 +276,20 @@ mod tests {
         assert_eq!(first, [250, 500, 1000, 2000, 2000]);
         pauses.reset();
         assert_eq!(pauses.next().as_millis(), 250);
+    }
+
+    #[test]
+    fn objects_of_one_list_and_its_watch_are_bounded() {
+        let mut received = 0;
+        let mut is_beyond = |event| is_beyond(&mut received, &event);
+        for _ in 0..OBJECTS_MAX - 1 {
+            assert!(!is_beyond(Event::InitApply(())));
+        }
+        assert!(!is_beyond(Event::InitDone));
+        assert!(!is_beyond(Event::Apply(())));
+        assert!(is_beyond(Event::Apply(())));
+        assert!(is_beyond(Event::Delete(())));
+        assert!(!is_beyond(Event::Init));
     }
 
     #[test]
