@@ -166,14 +166,14 @@ impl<'a> Entries<'a> {
         let (mut serving, mut standby) = (RecordedTargets::new(), RecordedTargets::new());
         for name in self.names().filter(|name| uses.unused(name).is_none()) {
             let (ingress, can_serve) = self.entry(name);
-            let found = Found::read(self.index, ingress, is_alone);
-            lookups.extend(found.lookups);
-            let mut targets = recorded.get(name).cloned().unwrap_or_default();
-            match can_serve {
-                None => {}
-                Some(_) if found.is_pending => targets.extend(found.targets),
-                Some(_) => targets = found.targets,
-            }
+            let mut found = Found::read(self.index, ingress, is_alone);
+            lookups.append(&mut found.lookups);
+            let known = recorded.get(name);
+            let targets = match can_serve {
+                None => known.cloned().unwrap_or_default(),
+                Some(_) if found.is_pending => found.with(known),
+                Some(_) => found.targets,
+            };
             if uses.standby.contains(name) {
                 standby.insert(name.clone(), targets);
             } else if can_serve != Some(false) {
@@ -328,6 +328,17 @@ impl Found {
             lookups: hosts,
             is_pending,
         }
+    }
+
+    /// Adds recorded targets, which a hostname without an address may have had, up to the bound.
+    fn with(self, recorded: Option<&BTreeSet<Box<str>>>) -> BTreeSet<Box<str>> {
+        let mut targets = self.targets;
+        for target in recorded.into_iter().flatten() {
+            if targets.len() < TARGETS_MAX {
+                targets.insert(target.clone());
+            }
+        }
+        targets
     }
 }
 

@@ -4,6 +4,7 @@ mod routing;
 use causeway::api::{condition, labels};
 use serde_json::{Value, json};
 
+use super::TARGETS_MAX;
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
 use crate::fixtures::{Environment, env, hub_event};
 use crate::model::{Failure, FailureKind, HubEvent, Signal};
@@ -231,6 +232,21 @@ fn records_follow_the_kinds_of_addresses() {
         env.index.apply_resolved("one.example.net", [address]);
         env.settle();
         assert_eq!(records(&env), expected, "{ingress:?}");
+    }
+}
+
+#[test]
+fn targets_beside_a_hostname_without_an_address_are_bounded() {
+    let ingress =
+        |last: usize| json!([{"hostname": "a.example"}, {"ip": format!("192.0.2.{last}")}]);
+    let mut env = of([ingress(1), json!([])]);
+    for last in 2..=TARGETS_MAX + 36 {
+        env.on("member1", balanced(ingress(last))).settle();
+        let targets = records(&env).concat();
+        let count = targets.split_whitespace().skip(2).count();
+        assert_eq!(count, last.min(TARGETS_MAX), "{targets}");
+        let newest = format!(" 192.0.2.{last}");
+        assert!(format!("{targets} ").contains(&format!("{newest} ")));
     }
 }
 
