@@ -47,6 +47,10 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 /// most services concern several.
 const SETTLE: Duration = Duration::from_millis(500);
 
+/// Longest delay. An item that is due later is planned once more meanwhile: [`DelayQueue`] panics at
+/// delays of more than two years.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 impl Queue {
     /// The item is due, as soon as its priority says.
     pub fn push(&mut self, item: Item, priority: Priority, now: Instant) {
@@ -92,6 +96,7 @@ impl Queue {
         if due.is_some_and(|due| due.priority >= priority) {
             return;
         }
+        let at = at.min(Instant::now() + LONGEST);
         match self.delays.entry(item) {
             Entry::Occupied(mut entry) => {
                 let delay = entry.get_mut();
@@ -242,6 +247,20 @@ mod tests {
         queue.wait().await;
         assert_eq!((queue.take(), queue.len()), (Some(item("a")), 0));
         assert!(now.elapsed() >= SETTLE);
+    }
+
+    #[tokio::test]
+    async fn item_of_the_far_future_is_queued() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        let far = now + Duration::from_secs(30 * 365 * 24 * 60 * 60);
+        queue.at(item("a"), far);
+        queue.at(item("a"), far);
+        queue.catch_up();
+        assert_eq!((queue.take(), queue.len()), (None, 1));
+        queue.at(item("a"), now);
+        queue.wait().await;
+        assert_eq!(queue.take(), Some(item("a")));
     }
 
     #[tokio::test]
