@@ -160,15 +160,25 @@ where
         self.note_requests();
         let present = objects.iter().map(|(object, _)| *object).collect();
         let unread = objects.iter().filter(|(_, object)| object.is_none());
-        let unread = unread.map(|((id, _), _)| *id);
-        let (keeps, lacks) = {
+        let unread: Vec<_> = unread.map(|((id, _), _)| *id).collect();
+        // An object that cannot be read exists: only a person confirms deletions by such a list.
+        let (is_proof, keeps, lacks) = {
             let guard = self.guard();
-            (guard.has_observed(unread), guard.is_lacking(&present))
+            let is_proof = unread.is_empty() || guard.is_confirmed_by_person();
+            let keeps = guard.has_observed(unread.into_iter());
+            (is_proof, keeps, guard.is_lacking(&present))
         };
         let now = Instant::now().into_std();
         // A complete list would delete what cannot be read.
         let is_suspect = went_back || (keeps && lacks);
-        let conclusion = self.guard().observe_list(present, is_suspect, now);
+        let mut conclusion = self.guard().observe_list(present, is_suspect, now);
+        if let Conclusion::Accepted { confirms } = &mut conclusion
+            && *confirms
+            && !is_proof
+        {
+            *confirms = false;
+            self.guard().request_second_list(now);
+        }
         if let Some(scoped) = &mut self.scoped {
             let homes = objects.iter().filter_map(|((id, _), object)| {
                 let (_, service) = object.as_ref()?;

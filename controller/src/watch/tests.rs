@@ -251,6 +251,42 @@ async fn object_that_cannot_be_read_is_not_missing_from_a_list() {
 }
 
 #[tokio::test]
+async fn list_with_an_unreadable_object_confirms_nothing() {
+    let mut server = Server::watched_with(Settings {
+        confirmation_interval: Duration::from_millis(1),
+        ..Settings::default()
+    })
+    .await;
+    let odd = [service("foo", 5), odd_service("bar", 6)];
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&odd, "7", "")).await;
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    let mut first = server.asked_to_watch_from("7").await;
+    first.accept().await;
+    assert_eq!(server.reported().await, "Connected");
+    server.request_second_list();
+    let whole = [service("foo", 5), service("bar", 10)];
+    for (from, objects, version, reports) in [
+        (
+            "7",
+            odd,
+            "8",
+            [r#"Applied("foo")"#, "DeletionsSuspended(0)"],
+        ),
+        ("8", whole, "11", [r#"Listed(["foo", "bar"])"#, "Confirmed"]),
+    ] {
+        let mut watch = server.asked_to_watch_from(from).await;
+        watch.accept().await;
+        assert_eq!(server.reported().await, "Connected");
+        let asked = server.asked_for_list().await;
+        asked.answer(200, &list(&objects, version, "")).await;
+        for report in reports {
+            assert_eq!(server.reported().await, report);
+        }
+    }
+}
+
+#[tokio::test]
 async fn list_with_expired_pages_restarts_and_is_never_partial() {
     let mut server = Server::watched().await;
     server

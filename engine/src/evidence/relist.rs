@@ -200,6 +200,11 @@ impl DeletionGuard {
         }
     }
 
+    /// Whether a person confirmed the deletions that the next list suggests.
+    pub fn is_confirmed_by_person(&self) -> bool {
+        self.confirmed_by_person
+    }
+
     /// Concludes from a list. `went_back` reports that it is of an older state than was observed.
     pub fn observe_list(
         &mut self,
