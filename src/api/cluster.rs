@@ -7,7 +7,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::labels;
+use super::{condition, labels};
 
 /// How the hub reaches the member cluster.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -200,7 +200,11 @@ pub struct ClusterStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<String>,
     /// The conditions of the member. Ready says whether it can be reached and watched.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "condition::read_whole",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub conditions: Vec<Condition>,
 }
 
@@ -220,6 +224,28 @@ mod tests {
         ] {
             let read: ClusterSpec = serde_json::from_value(spec).expect("a spec");
             assert_eq!(read.effective_zones(), zones);
+        }
+    }
+
+    #[test]
+    fn conditions_without_a_time_leave_the_cluster_readable() {
+        let whole = json!({
+            "type": "Ready",
+            "status": "True",
+            "reason": "ClusterReady",
+            "message": "",
+            "lastTransitionTime": "2026-11-29T00:00:00Z",
+        });
+        let mut zero = whole.clone();
+        zero["lastTransitionTime"] = json!(null);
+        for (conditions, read) in [
+            (json!([zero, whole]), 1),
+            (json!([zero]), 0),
+            (json!(null), 0),
+        ] {
+            let status = json!({ "conditions": conditions });
+            let status: ClusterStatus = serde_json::from_value(status).expect("a status");
+            assert_eq!(status.conditions.len(), read, "{conditions}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Types of the conditions that causeway writes, and lookup of a condition.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::{Deserialize as _, Deserializer};
 
 /// The Service is in every provider and consumer.
 pub const SERVICE_APPLIED: &str = "ServiceApplied";
@@ -27,6 +28,14 @@ pub const DELETIONS_SUSPENDED: &str = "DeletionsSuspended";
 pub const TRUE: &str = "True";
 /// The status of a condition that does not hold.
 pub const FALSE: &str = "False";
+
+/// Reads the conditions that are whole. Those of the first definitions of the Multi-Cluster Services
+/// API need neither time nor reason, and Karmada's API server accepts a Cluster with any.
+pub(super) fn read_whole<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Condition>, D::Error> {
+    let all = Option::<Vec<serde_json::Value>>::deserialize(input)?;
+    let whole = all.into_iter().flatten().map(serde_json::from_value);
+    Ok(whole.filter_map(Result::ok).collect())
+}
 
 /// The condition of that type, if there is one.
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {

@@ -12,7 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::core::DynamicResourceScope;
 use kube::{CustomResource, Resource};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+
+use super::condition;
 
 /// The API group of ServiceExport and ServiceImport.
 pub const GROUP: &str = "multicluster.x-k8s.io";
@@ -49,13 +51,6 @@ impl fmt::Display for Version {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
     }
-}
-
-/// Reads the conditions that are whole: those of the first definitions had neither to bear a time nor a reason.
-fn whole_conditions<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Condition>, D::Error> {
-    let all = Vec::<serde_json::Value>::deserialize(input)?;
-    let whole = all.into_iter().map(serde_json::from_value);
-    Ok(whole.filter_map(Result::ok).collect())
 }
 
 /// What is exported beside the Service of the same name. May be empty.
@@ -150,7 +145,7 @@ pub struct ServiceExportStatus {
     /// The conditions of the export: Valid, Ready and Conflict.
     #[serde(
         default,
-        deserialize_with = "whole_conditions",
+        deserialize_with = "condition::read_whole",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub conditions: Vec<Condition>,
@@ -263,7 +258,7 @@ pub struct ServiceImportStatus {
     /// The conditions, one a type.
     #[serde(
         default,
-        deserialize_with = "whole_conditions",
+        deserialize_with = "condition::read_whole",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub conditions: Vec<Condition>,
