@@ -10,7 +10,7 @@ mod writes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
 use causeway::process::liveness::Heartbeat;
 use causeway::process::supervise::Tasks;
 use causeway::process::traces::{Span, Tracer};
@@ -22,7 +22,7 @@ use causeway_engine::reconcile::{ClusterOutcome, Reconciler};
 use causeway_engine::write_queue::WriteQueue;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use self::slow_writes::SlowWrites;
@@ -97,6 +97,8 @@ pub struct Controller {
     slow_writes: SlowWrites,
     traces: Traces,
     leads: bool,
+    /// Jobs that note at reports on paths, by the member that reports.
+    path_notes: HashMap<ClusterName, AbortHandle>,
     /// Reasons for which no Cluster is made of a ClusterProfile, as Events reported them.
     refused_profiles: BTreeMap<ProfileId, String>,
 }
@@ -128,6 +130,7 @@ impl Controller {
             bindings: LookupQueue::default(),
             sources_changed: HashMap::new(),
             slow_writes: SlowWrites::default(),
+            path_notes: HashMap::new(),
             leads: false,
             refused_profiles: BTreeMap::new(),
         }
@@ -239,6 +242,7 @@ impl Controller {
         self.bindings.clear();
         self.sources_changed.clear();
         self.traces.clear();
+        self.end_path_notes();
         if leads {
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
