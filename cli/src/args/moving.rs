@@ -28,7 +28,7 @@ Each write is printed as the equivalent kubectl command. Required rights on the 
 patch MultiClusterServices, get Services, list Clusters, get the Secrets of the members and namespace kube-system. Optional: get Leases in \
 causeway-system and karmada-system, and ResourceBindings.
 
-Exit code: 0 adopted, or nothing to do; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached.";
+Exit code: 0 adopted, or nothing to do; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, or a dry run could not read a member.";
 
 pub(crate) const HAND_OVER_EXAMPLES: &str = "Examples:
   # Move Service shop/foo to Karmada's controllers, and wait until nothing of causeway's remains
@@ -47,7 +47,7 @@ removes causeway's finalizer from the MultiClusterService at the end. causeway's
 Required rights on the hub: list and patch MultiClusterServices, list Works, get Services, list Clusters, get the Secrets of the members and \
 namespace kube-system. Optional: get Leases in causeway-system and karmada-system, and ResourceBindings.
 
-Exit code: 0 nothing of causeway's remains in any member; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached.";
+Exit code: 0 nothing of causeway's remains in any member; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, or a dry run could not read a member.";
 
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| wait.help("Wait until the move is complete; with false, do only what is possible now")))]

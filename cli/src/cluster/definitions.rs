@@ -71,7 +71,11 @@ pub(crate) struct NotEstablished {
     why: String,
 }
 
-impl CommandError for NotEstablished {}
+impl CommandError for NotEstablished {
+    fn exit_code(&self) -> u8 {
+        self.late.exit_code()
+    }
+}
 
 /// Resource kind with the definition that this program applies.
 #[derive(Clone, Copy)]

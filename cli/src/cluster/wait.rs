@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use crate::cluster::api_server::root_cause;
-use crate::term::exit::Failure;
+use crate::term::exit::{Failure, PROBLEM, UNKNOWN};
 use crate::term::output;
 
 /// Interval of [`none_left`].
@@ -20,14 +20,29 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Expired deadline of a wait.
 #[derive(Debug)]
 pub(crate) struct TimedOut {
-    /// Last error of the watch, if any.
-    watch_error: Option<String>,
+    /// Why the state at the deadline is unknown, if it is.
+    unread: Option<String>,
+}
+
+impl TimedOut {
+    /// Whether the state at the deadline is unknown.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread.is_some()
+    }
+
+    /// Returns [`UNKNOWN`] if the state at the deadline is unknown, otherwise [`PROBLEM`].
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self.is_unread() {
+            true => UNKNOWN,
+            false => PROBLEM,
+        }
+    }
 }
 
 impl fmt::Display for TimedOut {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.watch_error {
-            Some(watch_error) => write!(out, " (watch failed: {watch_error})"),
+        match &self.unread {
+            Some(why) => write!(out, " (watch failed: {why})"),
             None => Ok(()),
         }
     }
@@ -51,19 +66,19 @@ where
 {
     let changes = watch_object(api, name).default_backoff();
     pin_mut!(changes);
-    let mut watch_error = None;
+    let mut unread = Some("no answer".to_owned());
     while let Ok(Some(change)) = timeout_at(deadline, changes.next()).await {
         match change {
             Ok(object) => {
-                watch_error = None;
+                unread = None;
                 if let Some(found) = condition(object.as_ref()) {
                     return Ok(found);
                 }
             }
-            Err(error) => watch_error = Some(root_cause(&error)),
+            Err(error) => unread = Some(root_cause(&error)),
         }
     }
-    Err(TimedOut { watch_error })
+    Err(TimedOut { unread })
 }
 
 /// Reads what is left every second, and prints each change behind `waiting`. Returns `None` once
@@ -89,5 +104,25 @@ pub(crate) async fn none_left<T: Display>(
             output::progress(format_args!("waiting for {waiting}{shown}"))?;
         }
         last = shown;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
+    use kube::{Client, Config};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn state_that_was_never_read_is_unknown() {
+        let nowhere = Config::new(http::Uri::from_static("http://127.0.0.1:1"));
+        let namespaces = Api::<Namespace>::all(Client::try_from(nowhere).expect("a client"));
+        let deadline = Instant::now() + Duration::from_millis(100);
+        let waited = until(namespaces, "shop", deadline, |_| Some(())).await;
+        let late = waited.expect_err("nobody answers");
+        assert_eq!((late.is_unread(), late.exit_code()), (true, UNKNOWN));
+        let read = TimedOut { unread: None };
+        assert_eq!(read.exit_code(), PROBLEM);
     }
 }

@@ -14,7 +14,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::objects::Run;
-use crate::cluster::wait;
+use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN};
 use crate::term::output;
@@ -28,13 +28,21 @@ pub(crate) enum ConfirmDeletionsError {
     )]
     NotKnown(ClusterName),
     #[error(
-        "deletions of {name} are still suspended after {seconds} s{late}: {message}; check that causeway-controller runs and that \
+        "deletions of {name} are confirmed, but it is unknown whether any are still suspended after {seconds} s{late}; \
+         you need the right to watch clusters"
+    )]
+    NotRead {
+        name: ClusterName,
+        seconds: u64,
+        late: TimedOut,
+    },
+    #[error(
+        "deletions of {name} are still suspended after {seconds} s: {message}; check that causeway-controller runs and that \
          {name} answers (kubectl mcs status). A cluster that does not answer is taken out of use by kubectl mcs drain {name}"
     )]
     Suspended {
         name: ClusterName,
         seconds: u64,
-        late: String,
         message: String,
     },
 }
@@ -42,7 +50,7 @@ pub(crate) enum ConfirmDeletionsError {
 impl CommandError for ConfirmDeletionsError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotKnown(_) => UNKNOWN,
+            Self::NotKnown(_) | Self::NotRead { .. } => UNKNOWN,
             _ => PROBLEM,
         }
     }
@@ -141,13 +149,22 @@ async fn none_suspended(
             "no deletions of {name} are suspended any more"
         ))?),
         Ok(false) => Err(HubError::NotJoined(name.clone()).into()),
-        Err(late) => Err(ConfirmDeletionsError::Suspended {
-            name: name.clone(),
-            seconds: args.waiting.timeout.as_secs(),
-            late: late.to_string(),
-            message,
+        Err(late) => {
+            let (name, seconds) = (name.clone(), args.waiting.timeout.as_secs());
+            let error = match late.is_unread() {
+                true => ConfirmDeletionsError::NotRead {
+                    name,
+                    seconds,
+                    late,
+                },
+                false => ConfirmDeletionsError::Suspended {
+                    name,
+                    seconds,
+                    message,
+                },
+            };
+            Err(error.into())
         }
-        .into()),
     }
 }
 

@@ -122,6 +122,7 @@ impl CommandError for JoinError {
             | Self::OutputAlone
             | Self::NoMember
             | Self::LifetimeOfAgent => USAGE,
+            Self::NotSynced { late, .. } => late.exit_code(),
             _ => PROBLEM,
         }
     }

@@ -79,7 +79,7 @@ pub(crate) struct Found {
 }
 
 /// Moves the named service, or all services that `list` finds in the given namespace. Returns
-/// [`ExitState::Unknown`] if more services may exist in unread members.
+/// [`ExitState::Unknown`] if unread members may have more services, or more to change in a dry run.
 pub(crate) async fn run(
     hub: &HubArgs,
     args: &MoveArgs,
@@ -103,8 +103,9 @@ pub(crate) async fn run(
         args,
         direction,
     };
-    let is_done = mover.run(&found.keys).await?;
-    Ok(ExitState::new(is_done, found.is_complete))
+    let report = mover.run(&found.keys).await?;
+    let is_known = report.services.iter().all(Outcome::is_known);
+    Ok(ExitState::new(report.done, found.is_complete && is_known))
 }
 
 /// Context of a move.
@@ -115,8 +116,8 @@ struct Mover<'a> {
 }
 
 impl Mover<'_> {
-    /// Moves the services one by one. Returns whether all moves are complete.
-    async fn run(&self, keys: &[ServiceKey]) -> Result<bool, Failure> {
+    /// Moves the services one by one and prints the report.
+    async fn run(&self, keys: &[ServiceKey]) -> Result<Report, Failure> {
         let mut outcomes = Vec::new();
         let mut due = Vec::new();
         for key in keys {
@@ -320,7 +321,7 @@ impl Mover<'_> {
         )
     }
 
-    fn finish(&self, report: Report) -> Result<bool, OutputError> {
+    fn finish(&self, report: Report) -> Result<Report, OutputError> {
         output::report(&report, self.args.output.format, || {
             match (self.args.all, self.args.dry_run) {
                 (false, _) => String::new(),
@@ -328,7 +329,7 @@ impl Mover<'_> {
                 (true, false) => report.summary(self.direction.done),
             }
         })?;
-        Ok(report.done)
+        Ok(report)
     }
 
     fn print(&self, outcome: &Outcome) -> Result<(), OutputError> {

@@ -54,12 +54,17 @@ pub(crate) enum ShiftError {
     },
     #[error("stopped: {name} has another share meanwhile, {found:?}")]
     Changed { name: String, found: String },
+    #[error("stopped: {0} changes faster than it can be written; run this again")]
+    Busy(String),
 }
 
 impl CommandError for ShiftError {}
 
 /// Interval at which the service is read between two steps.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Number of attempts to write a share of a service that the controller writes too.
+const ATTEMPTS: usize = 5;
 
 /// Maximum age of a result of `verify` that stops a shift.
 const VERIFIED_WITHIN: SignedDuration = SignedDuration::from_hours(24);
@@ -78,8 +83,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
     }
     let steps = steps(failover.share.as_ref(), &cluster, args)?;
     let name = format!("multiclusterservice.networking.karmada.io/{}", args.name);
-    let before = text(&service).unwrap_or_default();
-    check(&service, &name, before)?;
+    let mut before = text(&service).map(ToOwned::to_owned);
+    check(&service, &name)?;
     if steps.is_empty() {
         output::result(format_args!(
             "{name}: {cluster} has {}% already",
@@ -98,11 +103,20 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
             output::result(format_args!("after {after} s: {share}"))?;
             continue;
         }
-        write(&hub, &services, &args.name, share).await?;
+        let written = Written {
+            hub: &hub,
+            services: &services,
+            title: &name,
+            share: before.as_deref(),
+        };
+        written.replace(&args.name, share).await?;
         output::result(format_args!("{name}: {share}"))?;
+        let share = share.to_string();
         if index + 1 < steps.len() {
-            watch(&hub, &services, args, (&name, &share.to_string())).await?;
+            let share = Some(&*share);
+            Written { share, ..written }.hold(args).await?;
         }
+        before = Some(share);
     }
     Ok(())
 }
@@ -134,14 +148,14 @@ fn text(service: &MultiClusterService) -> Option<&str> {
     service.annotations().get(labels::SHARE).map(String::as_str)
 }
 
-/// Checks that a service with that share is ready, or that its readiness is unknown.
-fn check(service: &MultiClusterService, name: &str, share: &str) -> Result<(), ShiftError> {
+/// Checks that a service is ready, or that its readiness is unknown.
+fn check(service: &MultiClusterService, name: &str) -> Result<(), ShiftError> {
     let ready = service.condition(READY);
     match ready.filter(|ready| ready.status == FALSE) {
         None => Ok(()),
         Some(ready) => Err(ShiftError::NotReady {
             name: name.to_owned(),
-            share: share.to_owned(),
+            share: text(service).unwrap_or_default().to_owned(),
             message: ready.message.clone(),
         }),
     }
@@ -211,39 +225,56 @@ impl Paths {
     }
 }
 
-async fn write(
-    hub: &ApiServer,
-    services: &Api<MultiClusterService>,
-    name: &str,
-    share: &Share,
-) -> Result<(), RequestError> {
-    let annotations = json!({ labels::SHARE: share.to_string() });
-    let patch = json!({ "metadata": { "annotations": annotations } });
-    objects::merge(hub, services, name, &patch, Run::Real).await
+/// Service with the share of the last step.
+#[derive(Clone, Copy)]
+struct Written<'a> {
+    hub: &'a ApiServer,
+    services: &'a Api<MultiClusterService>,
+    title: &'a str,
+    share: Option<&'a str>,
 }
 
-/// Waits for the next step while the service is ready and has the share of the last one.
-async fn watch(
-    hub: &ApiServer,
-    services: &Api<MultiClusterService>,
-    args: &ShiftArgs,
-    (name, share): (&str, &str),
-) -> Result<(), Failure> {
-    let until = Instant::now() + args.every;
-    while Instant::now() < until {
-        sleep_until(until.min(Instant::now() + POLL_INTERVAL)).await;
-        let found = hub.request(services.get_opt(&args.name)).await?;
-        let service = found.ok_or_else(|| ShiftError::NotFound(args.name.clone()))?;
-        if text(&service) != Some(share) {
+impl Written<'_> {
+    /// Reads the service. Checks that it is ready and has the share.
+    async fn read(&self, name: &str) -> Result<MultiClusterService, Failure> {
+        let found = self.hub.request(self.services.get_opt(name)).await?;
+        let service = found.ok_or_else(|| ShiftError::NotFound(name.to_owned()))?;
+        if text(&service) != self.share {
             return Err(ShiftError::Changed {
-                name: name.to_owned(),
+                name: self.title.to_owned(),
                 found: text(&service).unwrap_or_default().to_owned(),
             }
             .into());
         }
-        check(&service, name, share)?;
+        check(&service, self.title)?;
+        Ok(service)
     }
-    Ok(())
+
+    /// Writes the next share, unless somebody else changes the service after it was read: then
+    /// reads it again.
+    async fn replace(&self, name: &str, share: &Share) -> Result<(), Failure> {
+        for _ in 0..ATTEMPTS {
+            let version = self.read(name).await?.resource_version();
+            let annotations = json!({ labels::SHARE: share.to_string() });
+            let metadata = json!({ "resourceVersion": version, "annotations": annotations });
+            let patch = json!({ "metadata": metadata });
+            match objects::merge(self.hub, self.services, name, &patch, Run::Real).await {
+                Err(RequestError::Conflict { .. }) => {}
+                merged => return Ok(merged?),
+            }
+        }
+        Err(ShiftError::Busy(self.title.to_owned()).into())
+    }
+
+    /// Waits for the next step while the service is ready and has the share.
+    async fn hold(&self, args: &ShiftArgs) -> Result<(), Failure> {
+        let until = Instant::now() + args.every;
+        while Instant::now() < until {
+            sleep_until(until.min(Instant::now() + POLL_INTERVAL)).await;
+            self.read(&args.name).await?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

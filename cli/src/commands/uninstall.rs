@@ -5,7 +5,7 @@ mod keep_services;
 mod leftovers;
 mod serving;
 
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, ClusterProfile, MultiClusterService, labels};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{ClusterName, enrolment};
 use k8s_openapi::api::core::v1::Secret;
@@ -59,6 +59,15 @@ pub(crate) enum UninstallError {
     )]
     FinalizersLeft { seconds: u64, left: String },
     #[error(
+        "Clusters of this hub are made of ClusterProfiles, and would be made again. Nothing was removed. Remove these \
+         ClusterProfiles first, and their Clusters go with them:\n{commands}"
+    )]
+    OfProfiles { commands: String },
+    #[error(
+        "services or clusters of the hub have changed since they were listed. Nothing was removed; run this again"
+    )]
+    Changed,
+    #[error(
         "causeway on the hub is {release}, which only Helm removes as a whole. Nothing was removed. Run\n{commands}"
     )]
     OfHelm { release: Release, commands: String },
@@ -86,6 +95,7 @@ impl CommandError for UninstallError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::LeaseForbidden(_) => UNKNOWN,
+            Self::NotGone { late, .. } => late.exit_code(),
             _ => PROBLEM,
         }
     }
@@ -100,6 +110,8 @@ struct Inventory {
     /// Members whose credentials exist without a Cluster, for example after an interrupted
     /// `--cascade`.
     orphans: Vec<ClusterName>,
+    /// Commands that delete the ClusterProfiles of which Clusters are made.
+    profiles: Vec<String>,
     /// Definitions of MultiClusterService and Cluster with their owners.
     definitions: [(Kind, Origin); 2],
     /// Objects to delete, in order.
@@ -117,7 +129,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
             .retain(|object| !bundle::is_tunnel_secret(object));
     }
     let definitions = inventory.definitions_to_go(args);
-    if inventory.objects.is_empty() && inventory.orphans.is_empty() && definitions.is_empty() {
+    if inventory.is_empty() && definitions.is_empty() {
         output::result(format_args!(
             "nothing of causeway to remove on the hub at {}",
             hub.url()
@@ -138,6 +150,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
     if !args.yes {
         let question = format!("Remove causeway from the hub at {}?", hub.url());
         confirm::ask(question, "removed")?;
+        inventory.check_unchanged(&hub).await?;
     }
     if args.keep_services {
         keep_services::remove_finalizers(&hub, &inventory.objects, args.timeout).await?;
@@ -159,10 +172,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
 
 impl Inventory {
     async fn read(hub: &ApiServer) -> Result<Self, Failure> {
-        let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
-        let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
-        let clusters = once::clusters(hub).await?.unwrap_or_default();
+        let Served {
+            services,
+            clusters,
+            karmadas,
+            serving,
+        } = Served::read(hub).await?;
         let orphans = orphans(hub, &clusters).await?;
+        let profiles = profiles(hub, &clusters).await?;
         let definitions = [
             (SERVICES, SERVICES.find(hub).await?.origin),
             (CLUSTERS, CLUSTERS.find(hub).await?.origin),
@@ -179,14 +196,32 @@ impl Inventory {
             }
         }
         Ok(Self {
-            serving: Serving::of(&services, &clusters, &karmadas),
+            serving,
             karmadas,
-            services: services.len(),
+            services,
             clusters,
             orphans,
+            profiles,
             definitions,
             objects,
         })
+    }
+
+    /// Whether nothing of causeway is left, not even a finalizer.
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+            && self.orphans.is_empty()
+            && self.serving.is_empty()
+            && self.karmadas.commands().is_none()
+    }
+
+    /// Checks that the hub has the same services and Clusters as before the user was asked.
+    async fn check_unchanged(&self, hub: &ApiServer) -> Result<(), Failure> {
+        let now = Served::read(hub).await?;
+        match now.serving == self.serving && now.karmadas == self.karmadas {
+            true => Ok(()),
+            false => Err(UninstallError::Changed.into()),
+        }
     }
 
     /// Returns the error for an installation by Helm.
@@ -203,6 +238,10 @@ impl Inventory {
     /// Checks that nothing remains that only a running controller cleans up. `--cascade` deletes
     /// it.
     fn check_serving(&self, cascade: bool) -> Result<(), UninstallError> {
+        if !self.profiles.is_empty() {
+            let commands = self.profiles.join("\n");
+            return Err(UninstallError::OfProfiles { commands });
+        }
         if let (Some(services), Some(commands)) = (self.karmadas.named(), self.karmadas.commands())
         {
             return Err(UninstallError::ManagedByKarmada { services, commands });
@@ -337,6 +376,46 @@ impl Inventory {
     }
 }
 
+/// Returns the commands that delete the ClusterProfiles of which these Clusters are made.
+async fn profiles(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<String>, RequestError> {
+    let mut commands = Vec::new();
+    for cluster in clusters {
+        let Some(namespace) = cluster.profile_namespace() else {
+            continue;
+        };
+        let (api, name) = (hub.within::<ClusterProfile>(namespace), cluster.name_any());
+        if hub.get_metadata(api, &name).await?.is_some() {
+            commands.push(format!(
+                "  kubectl -n {namespace} delete clusterprofile {name}"
+            ));
+        }
+    }
+    Ok(commands)
+}
+
+/// Services and Clusters of a hub.
+struct Served {
+    /// Number of services.
+    services: usize,
+    clusters: Vec<Cluster>,
+    karmadas: ManagedByKarmada,
+    serving: Serving,
+}
+
+impl Served {
+    async fn read(hub: &ApiServer) -> Result<Self, Failure> {
+        let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
+        let clusters = once::clusters(hub).await?.unwrap_or_default();
+        let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
+        Ok(Self {
+            serving: Serving::of(&services, &clusters, &karmadas),
+            services: services.len(),
+            clusters,
+            karmadas,
+        })
+    }
+}
+
 /// Lists Karmada's Works. Returns an empty list if the hub does not serve Works.
 async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, Failure> {
     let works = karmada::works(hub, None).await?;
@@ -423,10 +502,7 @@ async fn cleaned(
     part: impl Fn(Serving) -> Serving,
 ) -> Result<(), Failure> {
     let left = wait::none_left(deadline, "the controller to clean up after ", async || {
-        let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
-        let clusters = once::clusters(hub).await?.unwrap_or_default();
-        let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
-        let left = part(Serving::of(&services, &clusters, &karmadas));
+        let left = part(Served::read(hub).await?.serving);
         Ok((!left.is_empty()).then_some(left))
     });
     match left.await? {

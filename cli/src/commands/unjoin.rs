@@ -22,7 +22,7 @@ use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
 use crate::commands::membership::{cleaning, is_kept, report_left};
 use crate::observe::once;
-use crate::term::exit::{CommandError, Failure};
+use crate::term::exit::{CommandError, Failure, PROBLEM};
 use crate::term::output::{self, OutputError};
 
 /// Failed removal of a cluster.
@@ -70,7 +70,14 @@ pub(crate) enum UnjoinError {
     },
 }
 
-impl CommandError for UnjoinError {}
+impl CommandError for UnjoinError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotCleaned { late, .. } => late.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
 
 /// Removes a cluster from the hub. Checks all conditions before the first deletion.
 pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure> {

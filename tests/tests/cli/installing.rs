@@ -559,6 +559,23 @@ async fn interrupted_uninstall_leaves_no_credentials_when_repeated() {
     );
     assert!(credentials(hub, "gone").await.is_none());
     assert!(credentials(hub, "kept").await.is_some());
+    finalizers_alone_are_something_of_causeway(fleet, hub).await;
+}
+
+/// Only the definitions are left of causeway, and an object that nobody can delete.
+async fn finalizers_alone_are_something_of_causeway(fleet: &Fleet, hub: &Cluster) {
+    let foo = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+               metadata: {name: foo, namespace: default, finalizers: [mcs.causeway.dev/cleanup]}\n\
+               spec: {types: [CrossCluster]}\n";
+    hub.apply(foo).await.ok();
+    let refused = mcs(fleet, hub, "uninstall --yes").await;
+    ends(&refused, 1, "1 MultiClusterService (default/foo)");
+    let kept = mcs(fleet, hub, "uninstall --yes --keep-services").await;
+    ends(&kept, 0, "");
+    let finalizers = ["get", "mcs", "foo", "-o", "jsonpath={.metadata.finalizers}"];
+    assert_eq!(hub.kubectl(finalizers).await.ok(), "");
+    let nothing = mcs(fleet, hub, "uninstall --yes").await;
+    ends(&nothing, 0, "nothing of causeway to remove");
 }
 
 /// While the controller is stopped nothing but the object's deletion is asked for.

@@ -156,6 +156,10 @@ async fn a_cluster_profile_makes_a_member_and_takes_it_along() {
             "was made of ClusterProfile cluster-inventory/member2",
         ),
         (
+            &["uninstall", "--cascade", "--yes"],
+            "kubectl -n cluster-inventory delete clusterprofile member2",
+        ),
+        (
             &["explain", "foo", "-n", space.name()],
             "ClusterProfile cluster-inventory/member2 says how it is reached",
         ),

@@ -47,7 +47,10 @@ pub(super) fn whole(snapshot: &Snapshot) -> Plan {
         .chain(owned.map(delete))
         .chain(slices)
         .chain(release(snapshot));
-    Plan::steps(steps.collect())
+    Plan {
+        steps: steps.collect(),
+        left: unread(snapshot).collect(),
+    }
 }
 
 /// Returns the reason that causeway cannot manage the service once Karmada's objects are deleted.
@@ -116,16 +119,15 @@ fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
             Err(why) => left.push(Left::slice(member, slice, why.to_string())),
         }
     }
-    let consumers = snapshot
-        .members
-        .iter()
-        .filter(|(name, _)| may_consume(snapshot, name));
-    left.extend(consumers.filter_map(|(name, held)| {
-        let why = held.as_ref().err()?;
-        let why = format!("cannot be read, so objects of Karmada may remain there: {why}");
-        Some(Left::member(name, why))
-    }));
+    left.extend(unread(snapshot));
     (steps, left)
+}
+
+/// Lists the consumers that could not be read.
+fn unread(snapshot: &Snapshot) -> impl Iterator<Item = Left> {
+    let members = snapshot.members.iter();
+    let consumers = members.filter(|(name, _)| may_consume(snapshot, name));
+    consumers.filter_map(|(name, held)| Some(Left::unread(name, "Karmada", held.as_ref().err()?)))
 }
 
 fn may_consume(snapshot: &Snapshot, member: &str) -> bool {

@@ -38,10 +38,9 @@ fn held_up(snapshot: &Snapshot) -> Vec<Left> {
     for (name, held) in &snapshot.members {
         match held {
             Ok(held) => left.extend(causeways(snapshot, name, held)),
-            Err(why) if takes_part(snapshot, name) => left.push(Left::member(
-                name,
-                format!("cannot be read, so objects of causeway may remain there: {why}"),
-            )),
+            Err(why) if takes_part(snapshot, name) => {
+                left.push(Left::unread(name, "causeway", why));
+            }
             Err(_) => {}
         }
     }

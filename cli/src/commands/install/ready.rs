@@ -38,7 +38,11 @@ pub(crate) struct NotReady {
     late: TimedOut,
 }
 
-impl CommandError for NotReady {}
+impl CommandError for NotReady {
+    fn exit_code(&self) -> u8 {
+        self.late.exit_code()
+    }
+}
 
 /// Waits until the pods of these Deployments are ready, and then until the webhook configurations
 /// hold a caBundle.

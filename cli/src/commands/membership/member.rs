@@ -28,7 +28,7 @@ pub(crate) use self::token::{NewToken, token_names, token_secret};
 use crate::cluster::api_server::{ApiServer, RequestError, allowed, root_cause};
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::wait::TimedOut;
-use crate::term::exit::{CommandError, Failure};
+use crate::term::exit::{CommandError, Failure, PROBLEM};
 use crate::term::output::{self, OutputError};
 
 const RBAC: &str = include_str!("../../../../manifests/member/rbac.yaml");
@@ -79,7 +79,14 @@ pub(crate) enum MemberError {
     NoApiService,
 }
 
-impl CommandError for MemberError {}
+impl CommandError for MemberError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoToken { late, .. } => late.exit_code(),
+            _ => PROBLEM,
+        }
+    }
+}
 
 /// Identity and version of a member.
 #[derive(Clone, Debug)]

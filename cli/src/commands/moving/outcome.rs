@@ -43,6 +43,9 @@ pub(crate) struct Left {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint_slice: Option<String>,
     pub message: String,
+    /// Whether the member could not be read, so that what remains there is unknown.
+    #[serde(skip)]
+    pub is_unread: bool,
 }
 
 impl Left {
@@ -52,6 +55,7 @@ impl Left {
             member: Some(member.to_owned()),
             endpoint_slice: Some(slice.name_any()),
             message: why,
+            is_unread: false,
         }
     }
 
@@ -61,6 +65,17 @@ impl Left {
             member: Some(member.to_owned()),
             endpoint_slice: None,
             message: why,
+            is_unread: false,
+        }
+    }
+
+    /// Returns the rest for a member that could not be read. `whose` names the manager of the
+    /// objects that may remain there.
+    pub(crate) fn unread(member: &str, whose: &str, why: impl fmt::Display) -> Self {
+        let why = format!("cannot be read, so objects of {whose} may remain there: {why}");
+        Self {
+            is_unread: true,
+            ..Self::member(member, why)
         }
     }
 
@@ -70,6 +85,7 @@ impl Left {
             member: None,
             endpoint_slice: None,
             message: why,
+            is_unread: false,
         }
     }
 }
@@ -147,6 +163,11 @@ impl Outcome {
         matches!(self.state, State::Done | State::Planned)
     }
 
+    /// Whether all members that matter to a plan were read.
+    pub(crate) fn is_known(&self) -> bool {
+        self.state != State::Planned || self.left.iter().all(|left| !left.is_unread)
+    }
+
     /// Returns the outcome and the unfinished rest as text lines.
     pub(crate) fn lines(&self) -> Vec<String> {
         let first = format!("{}/{}: {}", self.namespace, self.name, self.message);
@@ -219,6 +240,22 @@ pub(crate) fn golden(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plan_with_an_unread_member_is_unknown() {
+        let known = Left::member("a", "not confirmed".to_owned());
+        let unread = Left::unread("b", "Karmada", "no answer");
+        for (state, left, is_known) in [
+            (State::Planned, vec![], true),
+            (State::Planned, vec![known.clone()], true),
+            (State::Planned, vec![known, unread.clone()], false),
+            (State::Unfinished, vec![unread], true),
+        ] {
+            let outcome = Outcome::new(&ServiceKey::new("shop", "foo"), state, "");
+            let outcome = Outcome { left, ..outcome };
+            assert_eq!(outcome.is_known(), is_known, "{outcome:?}");
+        }
+    }
 
     #[test]
     fn the_summary_names_what_is_not_done() {
