@@ -244,6 +244,7 @@ impl Controller {
         self.traces.clear();
         self.end_path_notes();
         if leads {
+            self.parts.index.drop_confirmed_absences();
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
             self.note_all_paths();

@@ -165,6 +165,23 @@ fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright(
 }
 
 #[test]
+fn absence_is_looked_up_again_by_a_process_that_begins_to_lead() {
+    let mut env = provided();
+    env.index.apply_hub(
+        crate::model::HubEvent::MultiClusterServices(crate::model::Signal::Listed(Vec::new())),
+        env.now(),
+    );
+    env.settle();
+    env.index.apply_confirmed_absence(key("foo"));
+    env.index.drop_confirmed_absences();
+    env.looked_up.clear();
+    env.index.mark(crate::model::Item::Service(key("foo")));
+    env.settle();
+    assert!(env.looked_up.contains(&key("foo")));
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+}
+
+#[test]
 fn an_answer_about_an_earlier_multi_cluster_service_says_nothing_of_the_next() {
     let mut env = provided();
     env.index.apply_confirmed_absence(key("foo"));

@@ -277,6 +277,12 @@ impl Index {
     pub fn drop_confirmed_absence(&mut self, key: &ServiceKey) {
         self.hub.evidence.confirmed_absent.remove(key);
     }
+
+    /// Drops all confirmed absences: each is looked up again before anything is deleted. For a
+    /// process that begins to lead, because it may have lost the hub meanwhile.
+    pub fn drop_confirmed_absences(&mut self) {
+        self.hub.evidence.confirmed_absent.clear();
+    }
 }
 
 /// Whether the event is a list of a kind that each service depends on.
