@@ -564,10 +564,10 @@ async fn interrupted_uninstall_leaves_no_credentials_when_repeated() {
 
 /// Only the definitions are left of causeway, and an object that nobody can delete.
 async fn finalizers_alone_are_something_of_causeway(fleet: &Fleet, hub: &Cluster) {
-    let foo = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+    let service = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
                metadata: {name: foo, namespace: default, finalizers: [mcs.causeway.dev/cleanup]}\n\
                spec: {types: [CrossCluster]}\n";
-    hub.apply(foo).await.ok();
+    hub.apply(service).await.ok();
     let refused = mcs(fleet, hub, "uninstall --yes").await;
     ends(&refused, 1, "1 MultiClusterService (default/foo)");
     let kept = mcs(fleet, hub, "uninstall --yes --keep-services").await;
