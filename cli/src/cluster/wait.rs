@@ -20,7 +20,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Expired deadline of a wait.
 #[derive(Debug)]
 pub(crate) struct TimedOut {
-    /// Why the state at the deadline is unknown, if it is.
+    /// Reason that the state at the deadline is unknown, if any.
     unread: Option<String>,
 }
 

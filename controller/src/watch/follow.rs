@@ -189,18 +189,15 @@ where
         let objects = objects.into_iter();
         let objects = objects.filter_map(|(_, object)| Some(object?.0));
         match conclusion {
-            Conclusion::Accepted { confirms } if keeps && !lacks => {
-                for object in objects {
-                    self.report(Signal::Applied(object)).await?;
-                }
-                self.report(Signal::DeletionsSuspended(0)).await?;
-                match confirms {
-                    true => self.report(Signal::Confirmed).await,
-                    false => Ok(()),
-                }
-            }
             Conclusion::Accepted { confirms } => {
-                self.report(Signal::Listed(objects.collect())).await?;
+                if keeps && !lacks {
+                    for object in objects {
+                        self.report(Signal::Applied(object)).await?;
+                    }
+                    self.report(Signal::DeletionsSuspended(0)).await?;
+                } else {
+                    self.report(Signal::Listed(objects.collect())).await?;
+                }
                 match confirms {
                     true => self.report(Signal::Confirmed).await,
                     false => Ok(()),

@@ -145,15 +145,21 @@ fn a_member_that_is_still_listing_is_waited_for() {
     assert!(env.mcs("foo").is_none() && env.service("member2", "foo").is_none());
 }
 
-#[test]
-fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright() {
+/// Returns an environment whose hub's list lacks the MultiClusterService: it may be a cache that is
+/// behind.
+fn unlisted() -> Environment {
     let mut env = provided();
-    // The hub's list lacks it: it may be a cache that is behind.
     env.index.apply_hub(
         crate::model::HubEvent::MultiClusterServices(crate::model::Signal::Listed(Vec::new())),
         env.now(),
     );
     env.settle();
+    env
+}
+
+#[test]
+fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright() {
+    let mut env = unlisted();
     env.pass(GRACE + GRACE);
     assert_eq!(env.log(), Vec::<String>::new());
     assert!(env.looked_up.contains(&key("foo")));
@@ -166,12 +172,7 @@ fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright(
 
 #[test]
 fn absence_is_looked_up_again_by_a_process_that_begins_to_lead() {
-    let mut env = provided();
-    env.index.apply_hub(
-        crate::model::HubEvent::MultiClusterServices(crate::model::Signal::Listed(Vec::new())),
-        env.now(),
-    );
-    env.settle();
+    let mut env = unlisted();
     env.index.apply_confirmed_absence(key("foo"));
     env.index.drop_confirmed_absences();
     env.looked_up.clear();
