@@ -150,14 +150,9 @@ where
         }
     }
 
-    async fn report_list(
-        &mut self,
-        objects: Vec<Listed<T>>,
-        version: String,
-    ) -> Result<(), Closed> {
-        let went_back = is_before(&version, &self.version);
-        self.version = version;
-        self.note_requests();
+    /// Concludes from a list. Returns also whether it retains unreadable objects that were observed
+    /// before: a complete list would delete them.
+    fn conclude(&mut self, objects: &[Listed<T>], went_back: bool) -> (Conclusion, bool) {
         let present = objects.iter().map(|(object, _)| *object).collect();
         let unread = objects.iter().filter(|(_, object)| object.is_none());
         let unread: Vec<_> = unread.map(|((id, _), _)| *id).collect();
@@ -169,7 +164,6 @@ where
             (is_proof, keeps, guard.is_lacking(&present))
         };
         let now = Instant::now().into_std();
-        // A complete list would delete what cannot be read.
         let is_suspect = went_back || (keeps && lacks);
         let mut conclusion = self.guard().observe_list(present, is_suspect, now);
         if let Conclusion::Accepted { confirms } = &mut conclusion
@@ -179,6 +173,18 @@ where
             *confirms = false;
             self.guard().request_second_list(now);
         }
+        (conclusion, keeps && !lacks)
+    }
+
+    async fn report_list(
+        &mut self,
+        objects: Vec<Listed<T>>,
+        version: String,
+    ) -> Result<(), Closed> {
+        let went_back = is_before(&version, &self.version);
+        self.version = version;
+        self.note_requests();
+        let (conclusion, keeps_unread) = self.conclude(&objects, went_back);
         if let Some(scoped) = &mut self.scoped {
             let homes = objects.iter().filter_map(|((id, _), object)| {
                 let (_, service) = object.as_ref()?;
@@ -190,7 +196,7 @@ where
         let objects = objects.filter_map(|(_, object)| Some(object?.0));
         match conclusion {
             Conclusion::Accepted { confirms } => {
-                if keeps && !lacks {
+                if keeps_unread {
                     for object in objects {
                         self.report(Signal::Applied(object)).await?;
                     }
