@@ -66,6 +66,8 @@ pub struct ControlPlane {
     nodes: u8,
     /// Whether a test has ended or stopped its API server, or may have.
     is_touched: AtomicBool,
+    /// Whether [`ControlPlane::sleep`] has stopped its programs.
+    is_asleep: AtomicBool,
     /// Bytes of its audit log that are of earlier fleets.
     earlier_audit: AtomicUsize,
 }
@@ -112,6 +114,7 @@ impl ControlPlane {
             clients: Mutex::default(),
             nodes: u8::try_from(plan.nodes.len()).unwrap_or(u8::MAX),
             is_touched: AtomicBool::new(false),
+            is_asleep: AtomicBool::new(false),
             earlier_audit: AtomicUsize::new(0),
         }
     }
@@ -327,9 +330,32 @@ impl ControlPlane {
         self.is_touched.store(true, Ordering::Relaxed);
     }
 
-    /// Whether no test has asked for its API server's process, and it runs.
+    /// Whether no test has asked for its API server's process, and its programs run.
     pub(crate) fn is_untouched(&self) -> bool {
-        !self.is_touched.load(Ordering::Relaxed) && self.api_server.is_running()
+        !self.is_touched.load(Ordering::Relaxed)
+            && self.api_server.is_running()
+            && self.controllers.is_running()
+    }
+
+    /// Stops its programs (SIGSTOP) until [`ControlPlane::wake`]: at rest, too, they would take CPU.
+    pub(crate) fn sleep(&self) {
+        if !self.is_asleep.swap(true, Ordering::Relaxed) {
+            self.controllers.pause();
+            self.api_server.pause();
+        }
+    }
+
+    /// Ends [`ControlPlane::sleep`].
+    pub(crate) fn wake(&self) {
+        if self.is_asleep.swap(false, Ordering::Relaxed) {
+            self.api_server.resume();
+            self.controllers.resume();
+        }
+    }
+
+    /// Whether nobody has woken it since [`ControlPlane::sleep`].
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.is_asleep.load(Ordering::Relaxed)
     }
 
     /// Ends its controllers, so that nobody but its API server writes into the store.

@@ -321,10 +321,18 @@ impl Fleet {
         &self.inner().hub
     }
 
-    /// The member of this name.
+    /// The member of this name. It wakes, if it sleeps.
     pub fn member(&self, name: &str) -> &Cluster {
         let found = self.members().iter().find(|member| member.name() == name);
-        found.unwrap_or_else(|| panic!("the fleet has no member {name:?}"))
+        let member = found.unwrap_or_else(|| panic!("the fleet has no member {name:?}"));
+        member.wake();
+        member
+    }
+
+    /// Stops the programs of the members until [`Fleet::member`] asks for each. For a fleet of which
+    /// each test uses a member or two.
+    pub fn let_members_sleep(&self) {
+        self.members().iter().for_each(|member| member.sleep());
     }
 
     /// All members.
@@ -335,6 +343,11 @@ impl Fleet {
     /// The hub and all members.
     pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
         std::iter::once(self.hub()).chain(self.members())
+    }
+
+    /// Returns the hub and the members that do not sleep.
+    pub(crate) fn awake(&self) -> impl Iterator<Item = &Cluster> {
+        self.clusters().filter(|cluster| !cluster.is_asleep())
     }
 
     /// Returns the registry of its real nodes. Only in a fleet with real nodes.

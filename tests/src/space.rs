@@ -156,7 +156,7 @@ impl<'a> Space<'a> {
     /// Describes the state of the namespace, for the reader of a failure.
     fn report(&self) -> String {
         let mut report = format!("---- the objects of namespace {}\n", self.name);
-        for cluster in self.fleet.clusters() {
+        for cluster in self.fleet.awake() {
             let objects = self.objects(cluster);
             report.push_str(&format!("-- {}\n{objects}\n", cluster.name()));
         }
@@ -197,9 +197,9 @@ impl<'a> Space<'a> {
 }
 
 impl Fleet {
-    /// A namespace of a name that nobody else has, in the hub and in all members.
+    /// A namespace of a name that nobody else has, in the hub and in all members that do not sleep.
     pub async fn space(&self, prefix: &str) -> Space<'_> {
-        let clusters: Vec<_> = self.clusters().collect();
+        let clusters: Vec<_> = self.awake().collect();
         Space::create(self, prefix, &clusters).await
     }
 }

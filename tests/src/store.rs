@@ -166,13 +166,23 @@ impl Store {
         }
     }
 
+    /// Stops it (SIGSTOP) until [`Store::resume`].
+    pub(crate) fn pause(&self) {
+        self.process.pause();
+    }
+
+    /// Ends [`Store::pause`].
+    pub(crate) fn resume(&self) {
+        self.process.resume();
+    }
+
     /// Copies what it holds. It stands still meanwhile, so the copy is what a crash in that moment would leave.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let number = self.snapshots.fetch_add(1, Ordering::Relaxed);
         let copy = self.data.with_file_name(format!("snapshot-{number}"));
-        self.process.pause();
+        self.pause();
         let copied = copy_all(&self.data, &copy);
-        self.process.resume();
+        self.resume();
         copied.expect("a copy of a store");
         Snapshot(copy)
     }

@@ -1,7 +1,7 @@
 // Command testbed is one multi-call program that holds the programs of a
 // Kubernetes control plane. By the name that it is called with it is etcd,
-// kube-apiserver, kube-controller-manager, kube-proxy or coredns, each the real
-// thing, imported as a package.
+// kube-apiserver, kube-proxy or coredns, each the real thing, imported as a
+// package, or kube-controller-manager, which runs ten of the real controllers.
 package main
 
 import (
@@ -25,14 +25,13 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 )
 
 var programs = map[string]func(){
 	"etcd":                    func() { etcdmain.Main(os.Args) },
 	"kube-apiserver":          command(apiserver.NewAPIServerCommand),
-	"kube-controller-manager": command(controllers.NewControllerManagerCommand),
+	"kube-controller-manager": runControllers,
 	"kube-proxy":              command(proxy.NewProxyCommand),
 	"coredns":                 runCoreDNS,
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use causeway_certs::{Authority, Leaf};
 
-use crate::binaries::Testbed;
+use crate::binaries::{self, Testbed};
 use crate::kubeconfig::{self, Access};
 use crate::reaper::Program;
 
@@ -220,28 +220,34 @@ fn for_nodes(real: bool) -> &'static [&'static str] {
     }
 }
 
+/// Returns the controller manager of a cluster: that of Kubernetes where nodes are real, otherwise the
+/// testbed's, which has the few controllers that the cluster needs.
 pub(super) fn controller_manager(plan: &Plan) -> Program {
     let file = |name: &str| plan.directory.join(name).display().to_string();
-    let controllers = match plan.role {
-        _ if plan.registry.is_some() => "*",
-        Role::Hub => HUB_CONTROLLERS,
-        Role::Member => MEMBER_CONTROLLERS,
+    let name = "kube-controller-manager";
+    let (program, controllers) = match (plan.registry.is_some(), plan.role) {
+        (true, _) => (binaries::node(name), "*"),
+        (false, Role::Hub) => (Testbed::get().program(name), HUB_CONTROLLERS),
+        (false, Role::Member) => (Testbed::get().program(name), MEMBER_CONTROLLERS),
     };
-    Program::new(
-        Testbed::get().program("kube-controller-manager"),
-        file("kube-controller-manager.log"),
-    )
-    .args([
-        format!("--kubeconfig={}", file("manager.kubeconfig")),
-        format!("--controllers={controllers}"),
-        "--leader-elect=false".to_owned(),
-        "--secure-port=0".to_owned(),
-        format!(
-            "--service-account-private-key-file={}",
-            file("accounts.key")
-        ),
-        format!("--root-ca-file={}", file("ca.crt")),
-        "--concurrent-endpoint-syncs=1".to_owned(),
-        "--profiling=false".to_owned(),
-    ])
+    let of_kubernetes: &[_] = match plan.registry.is_some() {
+        true => &[
+            "--leader-elect=false",
+            "--secure-port=0",
+            "--profiling=false",
+        ],
+        false => &[],
+    };
+    Program::new(program, file("kube-controller-manager.log"))
+        .args([
+            format!("--kubeconfig={}", file("manager.kubeconfig")),
+            format!("--controllers={controllers}"),
+            format!(
+                "--service-account-private-key-file={}",
+                file("accounts.key")
+            ),
+            format!("--root-ca-file={}", file("ca.crt")),
+            "--concurrent-endpoint-syncs=1".to_owned(),
+        ])
+        .args(of_kubernetes.iter().copied())
 }

@@ -50,16 +50,18 @@ pub(super) async fn take(builder: &Builder) -> Option<Clusters> {
         let index = largest.map(|(index, _)| index)?;
         idle.swap_remove(index)
     };
-    taken.renew().await;
+    taken.renew(builder.members.len()).await;
     taken.grow(builder).await;
     Some(taken)
 }
 
-/// Keeps the clusters for the next fleet. Those of a test that failed end, and so do those whose
-/// API servers a test has touched.
+/// Keeps the clusters for the next fleet, asleep. Those of a test that failed end, and so do those
+/// whose API servers a test has touched.
 pub(super) fn give_back(clusters: Clusters) {
     let is_good = clusters.origin.is_some() && clusters.all().all(|one| one.is_untouched());
     if is_good && !std::thread::panicking() {
+        clusters.all().for_each(|cluster| cluster.sleep());
+        clusters.store.pause();
         idle().push(clusters);
     }
 }
@@ -69,22 +71,27 @@ impl Clusters {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
-    /// Brings the stores back to what they held at the start, while the API servers run: they watch
-    /// their stores.
-    async fn renew(&mut self) {
-        join_all(self.all().map(|cluster| cluster.rest())).await;
-        let origin = self.origin.as_mut().expect("clusters to be used again");
+    /// Wakes the hub and so many members, and brings the stores back to what they held at the start,
+    /// while the API servers run: they watch their stores. Further members sleep on.
+    async fn renew(&mut self, members: usize) {
+        self.store.resume();
+        let mut origin = self.origin.take().expect("clusters to be used again");
+        for cluster in self.all().take(1 + members) {
+            cluster.wake();
+            cluster.rest().await;
+        }
         self.store.put_back(&mut origin.content).await;
-        let served = origin.groups.clone();
-        for cluster in self.all() {
+        for cluster in self.all().take(1 + members) {
             let what = format!("{} serves what it served at the start", cluster.name());
             eventually(&what, LONG, async || match groups(cluster).await {
-                Ok(groups) if groups == served => Ok(()),
+                Ok(groups) if groups == origin.groups => Ok(()),
                 groups => Err(format!("{groups:?}")),
             })
             .await;
         }
-        join_all(self.all().map(|cluster| cluster.begin_again())).await;
+        let awake = self.all().take(1 + members);
+        join_all(awake.map(|cluster| cluster.begin_again())).await;
+        self.origin = Some(origin);
     }
 
     /// Starts the members that are asked for and not there.

@@ -1,6 +1,7 @@
 //! MultiClusterServices that were requested by name, and the number of concurrent requests.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use http::{Method, Request};
 
@@ -9,6 +10,8 @@ use http::{Method, Request};
 pub struct Lookup {
     /// Its name.
     pub name: String,
+    /// Time of its arrival.
+    pub arrival: Instant,
     /// Number of such requests that were under way on its arrival, including itself.
     pub under_way: usize,
 }
@@ -38,6 +41,7 @@ impl Lookups {
             let under_way = state.under_way;
             state.all.push(Lookup {
                 name: name.to_owned(),
+                arrival: Instant::now(),
                 under_way,
             });
             UnderWay(self)

@@ -1,7 +1,8 @@
-// Command node is one multi-call program that holds what a real node needs
-// beside containerd. By the name that it is called with it is kubelet or
-// kube-scheduler, each the real thing, imported as a package. As "registry" it
-// is a registry that keeps images in memory.
+// Command node is one multi-call program that holds what a cluster with real
+// nodes needs beside containerd. By the name that it is called with it is
+// kubelet, kube-scheduler or kube-controller-manager, each the real thing,
+// imported as a package. As "registry" it is a registry that keeps images in
+// memory.
 package main
 
 import (
@@ -26,6 +27,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"k8s.io/component-base/cli"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
@@ -36,13 +38,15 @@ func main() {
 		os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background())))
 	case "kube-scheduler":
 		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
+	case "kube-controller-manager":
+		os.Exit(cli.Run(controllers.NewControllerManagerCommand()))
 	case "registry":
 		if err := serve(os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, "registry:", err)
 			os.Exit(1)
 		}
 	default:
-		fmt.Fprintln(os.Stderr, "node: call it as kubelet, kube-scheduler or registry")
+		fmt.Fprintln(os.Stderr, "node: call it as kubelet, kube-scheduler, kube-controller-manager or registry")
 		os.Exit(2)
 	}
 }

@@ -22,9 +22,12 @@ use crate::{credentials, ends, join};
 /// and one that is to be joined.
 async fn fleet() -> &'static Fleet {
     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
-    FLEET
-        .get_or_init(|| Fleet::builder().members(4).start())
-        .await
+    let start = async || {
+        let fleet = Fleet::builder().members(4).start().await;
+        fleet.let_members_sleep();
+        fleet
+    };
+    FLEET.get_or_init(start).await
 }
 
 /// Runs `kubectl mcs` with this cluster for its hub.

@@ -47,6 +47,7 @@ async fn env() -> &'static Environment {
     static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
     let start = async || {
         let fleet = Fleet::builder().members(11).start().await;
+        fleet.let_members_sleep();
         Environment::builder().unjoined().start(fleet).await
     };
     ENVIRONMENT.get_or_init(start).await
