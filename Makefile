@@ -7,7 +7,7 @@ SHELL := bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # The same flags as the testbed is built with, so that nothing is compiled twice.
-GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
+GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS='-trimpath -gcflags=all=-dwarf=false' go
 
 # What the page of `kubectl mcs ui` is built and tested with.
 UI := npm --silent --prefix cli/ui
@@ -132,9 +132,8 @@ lint: rust go pure page ## Check formats, lints, documents, generated files, lic
 	$(TARGET)/debug/xtask generate-manifests --check
 	$(CARGO) test --quiet --workspace --test documents -- --nocapture
 	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity tests/external-dns); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
-	$(GO) vet ./kubectl ./pod ./reaper
+	$(GO) vet ./pod ./reaper
 	$(GO) vet -C ../health .
-	$(GO) vet -C ../konnectivity .
 	@if command -v actionlint >/dev/null; then actionlint; \
 	else echo "skipped, the workflow: get actionlint with 'go install github.com/rhysd/actionlint/cmd/actionlint@latest'"; fi
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --workspace check --hide-inclusion-graph bans licenses sources; \
