@@ -9,7 +9,8 @@ use crate::binaries::Testbed;
 use crate::control_plane::ControlPlane;
 use crate::reaper::{Exit, Program, Reaper};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time in which a command ends. Tests give a command 180 s to wait in.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Result of a command: its output and its exit.
 #[derive(Clone, Debug)]
