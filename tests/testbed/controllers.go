@@ -14,7 +14,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
@@ -55,8 +54,8 @@ type manager struct {
 	started   chan struct{}
 }
 
-// start returns the loop of a controller.
-type start func(context.Context, *manager) (func(context.Context), error)
+// start returns the loop of a controller that has a client of its own.
+type start func(context.Context, *manager, kubernetes.Interface) (func(context.Context), error)
 
 // The names are those of kube-controller-manager's --controllers.
 var controllers = map[string]start{
@@ -102,7 +101,11 @@ func manage(ctx context.Context) error {
 		if !known {
 			return fmt.Errorf("there is no controller %q", name)
 		}
-		run, err := start(ctx, &m)
+		client, err := kubernetes.NewForConfig(m.config)
+		if err != nil {
+			return err
+		}
+		run, err := start(ctx, &m, client)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -125,7 +128,7 @@ func (m *manager) connect(kubeconfig string) error {
 	if m.metadata, err = metadata.NewForConfig(config); err != nil {
 		return err
 	}
-	client, err := m.client()
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -139,71 +142,42 @@ func (m *manager) connect(kubeconfig string) error {
 	return nil
 }
 
-// client returns a client with a rate limit of its own.
-func (m *manager) client() (kubernetes.Interface, error) {
-	return kubernetes.NewForConfig(rest.CopyConfig(m.config))
-}
-
-func startClusterRoleAggregation(_ context.Context, m *manager) (func(context.Context), error) {
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
+func startClusterRoleAggregation(_ context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	controller := clusterroleaggregation.NewClusterRoleAggregation(m.informers.Rbac().V1().ClusterRoles(), client.RbacV1())
 	return func(ctx context.Context) { controller.Run(ctx, 5) }, nil
 }
 
-func startDeployments(ctx context.Context, m *manager) (func(context.Context), error) {
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
+func startDeployments(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	apps, core := m.informers.Apps().V1(), m.informers.Core().V1()
 	controller, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), client)
 	return func(ctx context.Context) { controller.Run(ctx, 5) }, err
 }
 
-func startReplicaSets(ctx context.Context, m *manager) (func(context.Context), error) {
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
+func startReplicaSets(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	sets, pods := m.informers.Apps().V1().ReplicaSets(), m.informers.Core().V1().Pods()
 	controller := replicaset.NewReplicaSetController(ctx, sets, pods, client, replicaset.BurstReplicas)
 	return func(ctx context.Context) { controller.Run(ctx, 5) }, nil
 }
 
-func startEndpoints(ctx context.Context, m *manager) (func(context.Context), error) {
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
+func startEndpoints(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	core := m.informers.Core().V1()
 	controller := endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), client, 0)
 	return func(ctx context.Context) { controller.Run(ctx, m.endpointSyncs) }, nil
 }
 
-func startEndpointSlices(ctx context.Context, m *manager) (func(context.Context), error) {
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
+func startEndpointSlices(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	core, slices := m.informers.Core().V1(), m.informers.Discovery().V1().EndpointSlices()
 	controller := endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(), slices, 100, client, 0)
 	return func(ctx context.Context) { controller.Run(ctx, 5) }, nil
 }
 
-func startMirroring(ctx context.Context, m *manager) (func(context.Context), error) {
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
+func startMirroring(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	core, slices := m.informers.Core().V1(), m.informers.Discovery().V1().EndpointSlices()
 	controller := endpointslicemirroring.NewController(ctx, core.Endpoints(), slices, core.Services(), 1000, client, 0)
 	return func(ctx context.Context) { controller.Run(ctx, 5) }, nil
 }
 
-func startNamespaces(ctx context.Context, m *manager) (func(context.Context), error) {
+func startNamespaces(ctx context.Context, m *manager, _ kubernetes.Interface) (func(context.Context), error) {
 	config := rest.CopyConfig(m.config)
 	config.QPS *= 20
 	config.Burst *= 100
@@ -221,18 +195,14 @@ func startNamespaces(ctx context.Context, m *manager) (func(context.Context), er
 	return func(ctx context.Context) { controller.Run(ctx, 10) }, nil
 }
 
-func startServiceAccounts(ctx context.Context, m *manager) (func(context.Context), error) {
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
+func startServiceAccounts(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	core, options := m.informers.Core().V1(), accounts.DefaultServiceAccountsControllerOptions()
 	logger := klog.FromContext(ctx)
 	controller, err := accounts.NewServiceAccountsController(logger, core.ServiceAccounts(), core.Namespaces(), client, options)
 	return func(ctx context.Context) { controller.Run(ctx, 1) }, err
 }
 
-func startTokens(ctx context.Context, m *manager) (func(context.Context), error) {
+func startTokens(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	key, err := keyutil.PrivateKeyFromFile(m.accountKey)
 	if err != nil {
 		return nil, err
@@ -245,21 +215,13 @@ func startTokens(ctx context.Context, m *manager) (func(context.Context), error)
 	if err != nil {
 		return nil, err
 	}
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
 	core := m.informers.Core().V1()
 	options := accounts.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA}
 	controller, err := accounts.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(), client, options)
 	return func(ctx context.Context) { controller.Run(ctx, 5) }, err
 }
 
-func startGarbageCollector(ctx context.Context, m *manager) (func(context.Context), error) {
-	client, err := m.client()
-	if err != nil {
-		return nil, err
-	}
+func startGarbageCollector(ctx context.Context, m *manager, client kubernetes.Interface) (func(context.Context), error) {
 	config := rest.CopyConfig(m.config)
 	config.QPS *= 2
 	objects, err := metadata.NewForConfig(config)
@@ -269,10 +231,7 @@ func startGarbageCollector(ctx context.Context, m *manager) (func(context.Contex
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	go wait.Until(mapper.Reset, discoveryPeriod, ctx.Done())
 
-	ignored := make(map[schema.GroupResource]struct{})
-	for resource := range garbagecollector.DefaultIgnoredResources() {
-		ignored[resource] = struct{}{}
-	}
+	ignored := garbagecollector.DefaultIgnoredResources()
 	factory := metadatainformer.NewSharedInformerFactory(m.metadata, 12*time.Hour)
 	all := informerfactory.NewInformerFactory(m.informers, factory)
 	graph := garbagecollector.NewDependencyGraphBuilder(ctx, m.metadata, mapper, ignored, all, m.started)
