@@ -125,6 +125,8 @@ release: rust go ## Make everything that a release publishes in DIST=dist, with 
 # Where Clippy is the compiler, as in CI, the build is the check.
 CLIPPY := $(if $(RUSTC_WORKSPACE_WRAPPER),build --workspace --all-targets,clippy --workspace --all-targets -- -D warnings)
 
+# `go vet` analyses all that a program imports, hundreds of packages for the few lines that start a program of Kubernetes: those are
+# left to the compiler.
 lint: rust go pure page ## Check formats, lints, documents, generated files, licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) $(CLIPPY)

@@ -63,7 +63,7 @@ const NODE: Module = Module {
     path: "tests/testbed/node",
     sources: &["main.go", "go.mod", "go.sum"],
     name: "node",
-    title: "the programs of a cluster with nodes (kubelet, kube-scheduler and friends), about 5 minutes on 2 cores the first time",
+    title: "the programs of real nodes, about 5 minutes on 2 cores the first time",
     packages: &["."],
     roles: &[
         "kubelet",

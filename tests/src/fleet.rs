@@ -347,7 +347,7 @@ impl Fleet {
 
     /// Returns the hub and the members that do not sleep.
     pub(crate) fn awake(&self) -> impl Iterator<Item = &Cluster> {
-        self.clusters().filter(|cluster| !cluster.is_asleep())
+        self.inner().awake()
     }
 
     /// Returns the registry of its real nodes. Only in a fleet with real nodes.

@@ -220,23 +220,23 @@ fn for_nodes(real: bool) -> &'static [&'static str] {
     }
 }
 
+/// Further flags of the controller manager of Kubernetes.
+const OF_KUBERNETES: &[&str] = &[
+    "--leader-elect=false",
+    "--secure-port=0",
+    "--profiling=false",
+];
+
 /// Returns the controller manager of a cluster: that of Kubernetes where nodes are real, otherwise the
 /// testbed's, which has the few controllers that the cluster needs.
 pub(super) fn controller_manager(plan: &Plan) -> Program {
     let file = |name: &str| plan.directory.join(name).display().to_string();
     let name = "kube-controller-manager";
-    let (program, controllers) = match (plan.registry.is_some(), plan.role) {
-        (true, _) => (binaries::node(name), "*"),
-        (false, Role::Hub) => (Testbed::get().program(name), HUB_CONTROLLERS),
-        (false, Role::Member) => (Testbed::get().program(name), MEMBER_CONTROLLERS),
-    };
-    let of_kubernetes: &[_] = match plan.registry.is_some() {
-        true => &[
-            "--leader-elect=false",
-            "--secure-port=0",
-            "--profiling=false",
-        ],
-        false => &[],
+    let few = |controllers| (Testbed::get().program(name), controllers, &[] as &[&str]);
+    let (program, controllers, more) = match plan.role {
+        _ if plan.registry.is_some() => (binaries::node(name), "*", OF_KUBERNETES),
+        Role::Hub => few(HUB_CONTROLLERS),
+        Role::Member => few(MEMBER_CONTROLLERS),
     };
     Program::new(program, file("kube-controller-manager.log"))
         .args([
@@ -249,5 +249,5 @@ pub(super) fn controller_manager(plan: &Plan) -> Program {
             format!("--root-ca-file={}", file("ca.crt")),
             "--concurrent-endpoint-syncs=1".to_owned(),
         ])
-        .args(of_kubernetes.iter().copied())
+        .args(more.iter().copied())
 }

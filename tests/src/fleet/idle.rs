@@ -71,17 +71,20 @@ impl Clusters {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
+    /// Returns the hub and the members that do not sleep.
+    pub(super) fn awake(&self) -> impl Iterator<Item = &Cluster> {
+        self.all().filter(|cluster| !cluster.is_asleep())
+    }
+
     /// Wakes the hub and so many members, and brings the stores back to what they held at the start,
     /// while the API servers run: they watch their stores. Further members sleep on.
     async fn renew(&mut self, members: usize) {
         self.store.resume();
         let mut origin = self.origin.take().expect("clusters to be used again");
-        for cluster in self.all().take(1 + members) {
-            cluster.wake();
-            cluster.rest().await;
-        }
+        self.all().take(1 + members).for_each(|one| one.wake());
+        join_all(self.awake().map(|cluster| cluster.rest())).await;
         self.store.put_back(&mut origin.content).await;
-        for cluster in self.all().take(1 + members) {
+        for cluster in self.awake() {
             let what = format!("{} serves what it served at the start", cluster.name());
             eventually(&what, LONG, async || match groups(cluster).await {
                 Ok(groups) if groups == origin.groups => Ok(()),
@@ -89,8 +92,7 @@ impl Clusters {
             })
             .await;
         }
-        let awake = self.all().take(1 + members);
-        join_all(awake.map(|cluster| cluster.begin_again())).await;
+        join_all(self.awake().map(|cluster| cluster.begin_again())).await;
         self.origin = Some(origin);
     }
 
