@@ -104,17 +104,22 @@ impl<'a> Reconciler<'a> {
         let (native, imported) = (progress(Exposure::Native), progress(Exposure::Clusterset));
         let mut all = native.values().chain(imported.values());
         outcome.settled = !all.any(Progress::is_pending);
-        outcome.hold_back(&mut diff, self.write_queue, now);
         let write_conflict = self.write_queue.next_conflict_end(&item, now.instant);
         earlier(&mut outcome.again_at, write_conflict);
-        if !diff.writes.contains_key(&TargetCluster::Hub)
-            && let Some((mcs, status)) = self.hub_status(key, &desired, &native)
-        {
+        // Two writes of one resourceVersion would conflict, so the status follows the finalizer. It
+        // does not wait for a finalizer that is refused, or that another writer removes each time.
+        let mut of_hub = diff.writes.get(&TargetCluster::Hub).into_iter().flatten();
+        let is_written = of_hub.any(|write| {
+            let paused = self
+                .write_queue
+                .paused_until(&TargetCluster::Hub, write, now.instant);
+            paused.is_none()
+        });
+        if !is_written && let Some((mcs, status)) = self.hub_status(key, &desired, &native) {
             let look_again = status.again_at.map(|at| at.instant);
             earlier(&mut outcome.again_at, look_again);
-            let write = status_write(key, mcs, status);
-            diff.writes
-                .insert(TargetCluster::Hub, write.into_iter().collect());
+            let of_hub = diff.writes.entry(TargetCluster::Hub).or_default();
+            of_hub.extend(status_write(key, mcs, status));
         }
         if let Some(write) = name_write(&desired, index, key) {
             let of_hub = diff.writes.entry(TargetCluster::Hub).or_default();
@@ -160,10 +165,11 @@ impl<'a> Reconciler<'a> {
             let manager = index.other_writer(&TargetCluster::Hub, conflict.object);
             conflict.fact(manager)
         });
-        let mut failed = self.write_queue.failed(&TargetCluster::Hub, &item);
-        let of_name = |object: &ObjectId| matches!(object, ObjectId::DnsEndpoint(_));
-        let name_failure = failed.find(|(object, _)| of_name(object));
-        let name_failure = name_failure.map(|(_, failed)| failed.failure.clone());
+        let failure_of = |object: &ObjectId| {
+            let mut failed = self.write_queue.failed(&TargetCluster::Hub, &item);
+            let found = failed.find(|(of, _)| *of == object)?;
+            Some(found.1.failure.clone())
+        };
         let view = status::View {
             index,
             key,
@@ -171,7 +177,9 @@ impl<'a> Reconciler<'a> {
             desired,
             progress,
             conflict,
-            name_failure,
+            finalizer_failure: failure_of(&ObjectId::MultiClusterService(key.clone()))
+                .filter(|_| !mcs.finalizers.have_ours()),
+            name_failure: failure_of(&ObjectId::DnsEndpoint(key.clone())),
             now,
         };
         Some((mcs, view.status()))
@@ -225,22 +233,6 @@ impl Outcome {
             entry_nodes: desired.companions.entry_nodes.clone(),
             unreached: desired.unreached(),
             settled: false,
-        }
-    }
-
-    /// Removes writes of the hub that are paused by a conflict. A finalizer that another writer
-    /// removes as often as causeway adds it does not prevent the status from being written.
-    fn hold_back(&mut self, diff: &mut Diff, write_queue: &WriteQueue, now: TimePoint) {
-        let Some(writes) = diff.writes.get_mut(&TargetCluster::Hub) else {
-            return;
-        };
-        writes.retain(|write| {
-            let held = write_queue.held_until(&TargetCluster::Hub, write, now.instant);
-            earlier(&mut self.again_at, held);
-            held.is_none()
-        });
-        if writes.is_empty() {
-            diff.writes.remove(&TargetCluster::Hub);
         }
     }
 }

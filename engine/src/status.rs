@@ -96,6 +96,8 @@ pub(crate) struct View<'a> {
     pub(crate) progress: &'a HashMap<ClusterName, Progress>,
     /// Write conflict over the MultiClusterService itself.
     pub(crate) conflict: Option<ObjectConflict>,
+    /// Failure of the write that adds the finalizer.
+    pub(crate) finalizer_failure: Option<Failure>,
     /// Failure of the write of the DNSEndpoint.
     pub(crate) name_failure: Option<Failure>,
     pub(crate) now: TimePoint,

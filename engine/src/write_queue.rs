@@ -329,15 +329,19 @@ impl WriteQueue {
         self.write_conflicts.next_end(item, now)
     }
 
-    /// Returns the end of the pause of a write whose object another writer changes back as often as
-    /// it is written.
-    pub(crate) fn held_until(
+    /// Returns the time before which a write is not sent, because it counts as failed or another
+    /// writer changes its object back as often as it is written.
+    pub(crate) fn paused_until(
         &self,
         target: &TargetCluster,
         write: &Write,
         now: Instant,
     ) -> Option<Instant> {
-        self.write_conflicts.held_until(target, write, now)
+        let state = self.queues.get(target);
+        let failed = state.and_then(|state| state.failed.get(write.object()));
+        let failed = failed.filter(|failed| failed.counts() && now < failed.retry_at);
+        let retry = failed.map(|failed| failed.retry_at);
+        retry.max(self.write_conflicts.held_until(target, write, now))
     }
 
     /// Takes the copies of an item that have a conflict and whose other writer must be looked up.

@@ -7,6 +7,7 @@ use causeway::domain::{ClusterName, ServiceKey, ServicePort, describe_ports};
 
 use super::remarks::not_used;
 use super::{Diagnosis, Text, adopt, counted, names, status};
+use crate::model::Failure;
 use crate::plan::hostnames::Ambiguous;
 use crate::plan::remark::NotUsed;
 use crate::problem::Problem;
@@ -52,6 +53,14 @@ pub(crate) fn no_providers(key: &ServiceKey, left_out: &[(&ClusterName, NotUsed<
         some => not_used(some),
     };
     format!("no cluster backs {key}: {why}")
+}
+
+/// Reports a MultiClusterService whose finalizer cannot be added.
+pub(crate) fn finalizer_refused(key: &ServiceKey, failure: &Failure) -> String {
+    format!(
+        "MultiClusterService {key} cannot get causeway's finalizer ({failure}), so its Service and \
+         endpoints are not written to members; let the controller patch it"
+    )
 }
 
 /// Reports a MultiClusterService that cannot be read.

@@ -31,8 +31,8 @@ impl From<Outcome> for ClusterOutcome {
 }
 
 impl Reconciler<'_> {
-    /// Makes a Cluster as its ClusterProfile says, and maintains its status and finalizer. If the member is removed, removes the finalizer
-    /// once its cleanup is over.
+    /// Makes a Cluster as its ClusterProfile says, and maintains its status and finalizer. If the
+    /// member is removed, removes the finalizer once its cleanup is over.
     pub fn cluster(&mut self, name: &ClusterName, keeps_clusters: bool) -> ClusterOutcome {
         let item = Item::Cluster(name.clone());
         let mut outcome = Outcome::default();
@@ -72,8 +72,13 @@ impl Reconciler<'_> {
         if !cluster.finalizers.have_ours() {
             let patch = cluster.finalizers.with_ours(&cluster.resource_version);
             let write = Write::new(Operation::PatchCluster(name.clone(), patch));
-            self.enqueue(&TargetCluster::Hub, &item, write, outcome);
-            return true;
+            let hub = TargetCluster::Hub;
+            let is_paused = self.write_queue.paused_until(&hub, &write, now.instant);
+            self.enqueue(&hub, &item, write, outcome);
+            // The status does not wait for a finalizer that is refused.
+            if is_paused.is_none() {
+                return true;
+            }
         }
         let (_, damped) = index.reported_state(name, now);
         let member = index.member(name);

@@ -513,6 +513,53 @@ fn a_finalizer_of_somebody_else_holds_the_cluster_and_not_causeway() {
 }
 
 #[test]
+fn status_is_written_while_the_finalizer_of_a_cluster_is_refused() {
+    let mut env = both(true);
+    let refused = Failure::new(FailureKind::Forbidden, "forbidden");
+    env.hub.refuses_object = Some((ObjectId::Cluster(name("member1")), refused));
+    let without = json!({"metadata": {"finalizers": []}});
+    env.on_hub(cluster("member1").with(without)).settle();
+    env.lose("member1").pass(Duration::from_secs(60));
+    assert_eq!(
+        ready(&env, "member1"),
+        "Ready False Unreachable: connection refused"
+    );
+    env.hub.refuses_object = None;
+    env.pass(Duration::from_secs(60));
+    assert_eq!(
+        stored(&env, "member1")["metadata"]["finalizers"],
+        json!([labels::FINALIZER])
+    );
+}
+
+#[test]
+fn refused_finalizer_of_a_service_is_reported_and_withdraws_nothing() {
+    let mut env = both(false);
+    let refused = Failure::new(FailureKind::Forbidden, "forbidden");
+    env.hub.refuses_object = Some((ObjectId::MultiClusterService(key("foo")), refused));
+    let without = json!({"metadata": {"finalizers": []}});
+    env.on_hub(mcs("foo").with(without))
+        .pass(Duration::from_secs(60));
+    let said = env.says("foo", "Ready");
+    assert_eq!(
+        said,
+        "False ServiceAppliedFailed: MultiClusterService shop/foo cannot get causeway's finalizer (forbidden), so its \
+         Service and endpoints are not written to members; let the controller patch it"
+    );
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    let version = |env: &Environment| {
+        let mcs = env.hub.get(Kind::Mcs, "shop", "foo");
+        mcs.expect("a MultiClusterService")["metadata"]["resourceVersion"].clone()
+    };
+    let before = version(&env);
+    env.pass(Duration::from_secs(600));
+    assert_eq!(version(&env), before, "the status is written once");
+    env.hub.refuses_object = None;
+    env.pass(Duration::from_secs(60));
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+}
+
+#[test]
 fn an_outcome_says_when_to_look_again() {
     let mut env = both(false);
     let look = |env: &mut Environment| {

@@ -27,10 +27,11 @@ use crate::problem::Problem;
 use crate::reasons::Reason;
 
 impl View<'_> {
-    /// Returns the state of Ready. A write conflict comes first, then Karmada's management, then
-    /// the first condition that does not hold, including one that stays as it was. While anything
-    /// is in progress, Ready stays as it was: it never reports a state too early. Ready that is not
-    /// True still becomes True if all stored conditions of the current generation hold.
+    /// Returns the state of Ready. A write conflict comes first, then a refused finalizer, then
+    /// Karmada's management, then the first condition that does not hold, including one that stays
+    /// as it was. While anything is in progress, Ready stays as it was: it never reports a state too
+    /// early. Ready that is not True still becomes True if all stored conditions of the current
+    /// generation hold.
     pub(super) fn ready(
         &self,
         conditions: &[Condition],
@@ -42,6 +43,10 @@ impl View<'_> {
         };
         if let Some(conflict) = &self.conflict {
             return not_ready(Reason::WriteConflict, conflict.to_string());
+        }
+        if let Some(failure) = &self.finalizer_failure {
+            let message = native::finalizer_refused(self.key, failure);
+            return not_ready(Reason::ServiceAppliedFailed, message);
         }
         if let Some(problem) = self.desired.karmadas_problem() {
             return self.karmada_managed(problem);

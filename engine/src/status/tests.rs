@@ -518,6 +518,7 @@ fn progress_of_an_unplanned_member_is_none() {
         },
     );
     let view = View {
+        finalizer_failure: None,
         name_failure: None,
         index: &env.index,
         key: &key("foo"),
