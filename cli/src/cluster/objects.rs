@@ -9,7 +9,7 @@ use causeway::api::labels;
 use kube::Api;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
-    PropagationPolicy, TypeMeta,
+    Preconditions, PropagationPolicy, TypeMeta,
 };
 use kube::core::gvk::ParseGroupVersionError;
 use serde::de::DeserializeOwned;
@@ -301,19 +301,31 @@ fn desired(object: &DynamicObject) -> DynamicObject {
     object
 }
 
-/// Deletes an object. Returns true if the object existed.
+/// Deletes an object; one that bears a UID only if the stored object has the same. Returns true if the
+/// object existed.
+///
+/// # Errors
+/// [`RequestError::Conflict`] if the stored object has another UID.
 pub(crate) async fn delete(
     server: &ApiServer,
     object: &DynamicObject,
 ) -> Result<bool, ObjectError> {
     let api = api(server, object)?;
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    let parameters = DeleteParams {
-        propagation_policy: Some(PropagationPolicy::Background),
-        ..DeleteParams::default()
-    };
-    let deleted = server.found(api.delete(name, &parameters)).await?;
+    let deleted = server.found(api.delete(name, &deletion(object))).await?;
     Ok(deleted.is_some())
+}
+
+fn deletion(object: &DynamicObject) -> DeleteParams {
+    let only = |uid| Preconditions {
+        uid: Some(uid),
+        resource_version: None,
+    };
+    DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Background),
+        preconditions: object.metadata.uid.clone().map(only),
+        ..DeleteParams::default()
+    }
 }
 
 /// Reads the stored object. Returns `None` if the object does not exist, or if the server does not
@@ -335,6 +347,15 @@ fn api(server: &ApiServer, object: &DynamicObject) -> Result<Api<DynamicObject>,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn observed_object_is_deleted_and_not_its_successor() {
+        let mut object = object(serde_json::json!({"kind": "Cluster", "apiVersion": "a/v1"})).expect("one");
+        assert!(deletion(&object).preconditions.is_none());
+        object.metadata.uid = Some("observed".to_owned());
+        let only = deletion(&object).preconditions.and_then(|only| only.uid);
+        assert_eq!(only.as_deref(), Some("observed"));
+    }
 
     #[test]
     fn fields_of_causeways_own_programs_are_taken_over() {

@@ -112,7 +112,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
         check_removable(&hub, stored, &name, args).await?;
     }
     let hub_uid = hub.uid().await?;
-    let cluster = hub::bare_cluster(&name)?;
+    let mut cluster = hub::bare_cluster(&name)?;
+    cluster.metadata.uid = stored.and_then(|stored| stored.uid());
     if args.dry_run.is_some() {
         let objects = stored.map(|_| &cluster).into_iter().chain(&secrets);
         return preview(&hub, objects, member.as_ref(), &hub_uid).await;
@@ -171,8 +172,11 @@ async fn enrolments(
     name: &ClusterName,
 ) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut found = Vec::new();
-    for secret in hub::enrolment_secrets(name)? {
-        found.extend(objects::get(hub, &secret).await?.map(|_| secret));
+    for mut secret in hub::enrolment_secrets(name)? {
+        if let Some(stored) = objects::get(hub, &secret).await? {
+            secret.metadata.uid = stored.metadata.uid;
+            found.push(secret);
+        }
     }
     Ok(found)
 }

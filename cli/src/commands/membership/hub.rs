@@ -306,9 +306,13 @@ pub(crate) async fn credentials(
     hub: &ApiServer,
     name: &ClusterName,
 ) -> Result<Option<DynamicObject>, ObjectError> {
-    let secret = bare_secret(name)?;
+    let mut secret = bare_secret(name)?;
     let stored = objects::get(hub, &secret).await?;
-    Ok(stored.filter(objects::is_managed).map(|_| secret))
+    let Some(stored) = stored.filter(objects::is_managed) else {
+        return Ok(None);
+    };
+    secret.metadata.uid = stored.metadata.uid;
+    Ok(Some(secret))
 }
 
 /// Returns the command that deletes all objects that causeway wrote to a member for this hub.
