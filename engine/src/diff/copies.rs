@@ -44,7 +44,8 @@ impl<'a> Target<'a> {
         }
         for (name, copy) in self.own_copies(exposure) {
             let provider = copy.source_cluster.as_deref().unwrap_or_default();
-            match desired.decide(self.index, self.key, provider, name) {
+            let copy_of = (&**name, copy.source.as_ref());
+            match desired.decide(self.index, self.key, provider, copy_of) {
                 CopyDecision::Withdraw(_) => writes.push(delete_copy(self.key, name, copy)),
                 CopyDecision::Hold(Hold::Undecided) => diff.undecided += 1,
                 CopyDecision::Keep(_) | CopyDecision::Hold(_) => {}

@@ -177,8 +177,11 @@ impl<'a> Place<'a> {
     /// consumer.
     fn decision(&self) -> Option<CopyDecision<'a>> {
         let (facts, provider) = (self.exposure.facts, self.words.provider.as_str());
-        let copies = self.copies()?;
-        Some(copies.decide(facts.index, facts.key, provider, &self.copy_name()))
+        let (copies, name) = (self.copies()?, self.copy_name());
+        let member = facts.index.member(self.words.consumer);
+        let copy = member.and_then(|member| member.copy(facts.key, &name));
+        let source = copy.and_then(|copy| copy.view.source.as_ref());
+        Some(copies.decide(facts.index, facts.key, provider, (&name, source)))
     }
 
     /// Whether the plan leaves an existing copy as it is.

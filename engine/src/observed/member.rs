@@ -191,6 +191,11 @@ impl Member {
         self.evidence.absence().filter(|_| self.covers(key))
     }
 
+    /// Whether a version of a source is later than any that was observed of the member.
+    pub(crate) fn is_behind(&self, source: &SourceVersion) -> bool {
+        self.slices.newest_source < source.resource_version
+    }
+
     /// Whether the copies that the member holds are known, now or from before it became
     /// unreachable.
     pub(crate) fn copies_are_known(&self) -> bool {

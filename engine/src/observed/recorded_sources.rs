@@ -18,7 +18,7 @@ use crate::evidence::rollback::Suspicion;
 use crate::model::map::HashSet;
 use crate::model::served::Served;
 use crate::model::slice::{Exposure, SourceVersion};
-use crate::model::{Item, Priority, TargetCluster, TimePoint};
+use crate::model::{Item, MemberState, Priority, TargetCluster, TimePoint};
 
 /// Maximum time by which the clock of a person who confirms deletions may be ahead.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
@@ -52,6 +52,30 @@ impl Index {
                 None
             }
         }
+    }
+
+    /// Whether this process may lack a version of a source that a copy names: the provider does not
+    /// answer, and the version is later than any that was observed of it. Another leader may have
+    /// observed it.
+    pub(crate) fn may_lack(&self, provider: &str, source: &SourceVersion) -> bool {
+        let Ok(name) = ClusterName::try_from(provider) else {
+            return false;
+        };
+        let is_behind = |member: &Member| member.is_behind(source);
+        self.member_state(&name) != MemberState::Synced && self.member(&name).is_some_and(is_behind)
+    }
+
+    /// Whether this process may lack a source that any copy for the service names.
+    pub(crate) fn may_lack_sources(&self, key: &ServiceKey, provider: &ClusterName) -> bool {
+        if self.member_state(provider) == MemberState::Synced {
+            return false;
+        }
+        let mut copies = self.holders(key).flat_map(|(_, holder)| holder.copies(key));
+        copies.any(|(_, copy)| {
+            let (source, name) = (copy.view.source.as_ref(), provider.as_str());
+            copy.view.source_cluster.as_deref() == Some(name)
+                && source.is_some_and(|source| self.may_lack(name, source))
+        })
     }
 
     /// Whether a person confirmed the member's suspended deletions. A time in the future is

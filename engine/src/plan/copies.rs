@@ -219,13 +219,13 @@ impl DesiredCopies {
         Self::all(Ruling::Withdraw(why))
     }
 
-    /// Returns the decision about a copy of a provider, by its name.
+    /// Returns the decision about a copy of a provider, by its name and the version of its source.
     pub(crate) fn decide(
         &self,
         index: &Index,
         key: &ServiceKey,
         provider: &str,
-        name: &str,
+        (name, source): (&str, Option<&SourceVersion>),
     ) -> CopyDecision<'_> {
         if let Some(wanted) = self.wanted.get(name) {
             return CopyDecision::Keep(wanted);
@@ -240,7 +240,15 @@ impl DesiredCopies {
             (Some(OfProvider::All(ruling)), _) | (None, OfOthers::All(ruling)) => ruling,
             (None, OfOthers::NotExporting) => not_exporting(index, key, provider),
         };
-        ruling.into()
+        // Another leader may have copied what this process has not observed.
+        let is_unobserved = || source.is_some_and(|source| index.may_lack(provider, source));
+        match ruling {
+            Ruling::Withdraw(Withdraw::Observed(
+                Observation::SourceGone | Observation::NotExported,
+                _,
+            )) if is_unobserved() => Ruling::Hold(Hold::ProviderUnknown).into(),
+            ruling => ruling.into(),
+        }
     }
 
     /// Returns the reason why nothing of a provider is used, if any; `None` where no decision is

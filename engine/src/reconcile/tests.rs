@@ -560,6 +560,55 @@ fn refused_finalizer_of_a_service_is_reported_and_withdraws_nothing() {
 }
 
 #[test]
+fn new_leader_retains_copies_of_sources_that_it_could_not_observe() {
+    let mut env = both(true);
+    env.lose("member1").pass(Duration::from_secs(60));
+    let is_copy = |slice: &&Value| !slice["metadata"]["annotations"][labels::SOURCE].is_null();
+    let copy = env.server("member2").all(Kind::Slice).find(is_copy);
+    let mut value = copy.expect("a copy").clone();
+    value["metadata"]["name"] = json!("copy-of-another-leader");
+    value["metadata"]["annotations"][labels::SOURCE] = json!("uid-of-a-later-slice/900");
+    value["endpoints"][0]["addresses"] = json!(["10.1.0.9"]);
+    env.on(
+        "member2",
+        Object {
+            kind: Kind::Slice,
+            value,
+        },
+    );
+    env.pass(Duration::from_secs(600));
+    let addresses = |env: &Environment| BTreeSet::from_iter(env.addresses("member2", "foo"));
+    let both = ["10.1.0.5", "10.1.0.9"].map(str::to_owned);
+    assert_eq!(addresses(&env), BTreeSet::from(both));
+    env.list("member1").pass(Duration::from_secs(60));
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+}
+
+#[test]
+fn new_leader_retains_imports_of_exports_that_it_could_not_observe() {
+    let mut leader = both(true);
+    leader.on("member1", export("foo")).settle();
+    let copies = |env: &mut Environment| env.server("member2").all(Kind::Slice).count();
+    let held = copies(&mut leader);
+
+    let mut env = both(true);
+    env.lose("member1").pass(Duration::from_secs(60));
+    for kind in [Kind::Import, Kind::Service, Kind::Slice] {
+        let made: Vec<_> = leader.server("member2").all(kind).cloned().collect();
+        for mut value in made {
+            let annotations = value["metadata"]["annotations"].as_object_mut();
+            if let Some(source) = annotations.and_then(|all| all.get_mut(labels::SOURCE)) {
+                *source = json!("uid-of-a-later-slice/900");
+            }
+            env.on("member2", Object { kind, value });
+        }
+    }
+    env.pass(Duration::from_secs(600));
+    assert!(env.server("member2").all(Kind::Import).next().is_some());
+    assert_eq!(copies(&mut env), held);
+}
+
+#[test]
 fn an_outcome_says_when_to_look_again() {
     let mut env = both(false);
     let look = |env: &mut Environment| {

@@ -34,6 +34,8 @@ pub(super) struct Slices {
     /// chance of 3 in 100 million among a million slices.
     collided: Vec<(Arc<ServiceKey>, Arc<str>)>,
     hasher: RandomState,
+    /// Newest version of a source that was observed.
+    pub(super) newest_source: u64,
 }
 
 /// Part of the slices that a watch shows.
@@ -264,6 +266,8 @@ impl Slices {
         } = slice;
         match role {
             SliceRole::Source(key, source) => {
+                let version = source.version.resource_version;
+                self.newest_source = self.newest_source.max(version);
                 self.remove(&namespace, &name, changed);
                 changed.keys.insert(key.clone());
                 let key = self.settle(key, &name);

@@ -105,6 +105,9 @@ pub(crate) fn gather<'a>(
         };
         let by_person = |export: &&ExportView| is_by_person(export, index.hub_uid());
         let Some(export) = member.export(key).filter(by_person) else {
+            if !drained && may_export && index.may_lack_sources(key, name) {
+                exports.unknown.insert(name.clone());
+            }
             continue;
         };
         if index.is_being_removed(name) {

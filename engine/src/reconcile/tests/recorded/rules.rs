@@ -98,7 +98,7 @@ fn decision(
         return format!("{provider}: untouched");
     }
     let copies = desired.copies_in(*exposure, &consumer);
-    let decided = copies.map(|copies| copies.decide(&env.index, &key, provider, copy));
+    let decided = copies.map(|copies| copies.decide(&env.index, &key, provider, (copy, None)));
     match decided {
         None => format!("{provider}: not a consumer"),
         Some(CopyDecision::Keep(_)) => format!("{provider}: keep"),
