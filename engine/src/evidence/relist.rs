@@ -102,8 +102,8 @@ struct Loss {
 
 impl DeletionGuard {
     /// Returns a guard that requests a second list after `confirmation_interval`. If some object
-    /// always exists (`never_empty`), the deletions of an empty list are suspended from the first
-    /// list on.
+    /// always exists (`never_empty`), the deletions of an empty list are suspended, however few
+    /// they are.
     pub fn new(confirmation_interval: Duration, never_empty: bool) -> Self {
         Self {
             observed: ObservedObjects::default(),
@@ -225,8 +225,10 @@ impl DeletionGuard {
         let loss = self.loss(&listed);
         let is_confirmed = self.is_confirmed(&loss, now);
         let before = self.suspended.as_ref();
-        let needs_confirmation =
-            loss.is_unobserved || before.is_some_and(|before| before.needs_confirmation);
+        let is_emptied = self.never_empty && listed.is_empty() && !loss.missing.is_empty();
+        let needs_confirmation = is_emptied
+            || loss.is_unobserved
+            || before.is_some_and(|before| before.needs_confirmation);
         let is_small = !is_large_loss(loss.missing.len(), loss.of) && !needs_confirmation;
         if confirmed_by_person || (!went_back && (is_confirmed || is_small)) {
             let confirms = is_confirmed || is_requested;
@@ -238,7 +240,7 @@ impl DeletionGuard {
             self.suspended = None;
             return Conclusion::Accepted { confirms };
         }
-        self.suspend(loss, listed, went_back, now)
+        self.suspend(loss, listed, went_back || is_emptied, now)
     }
 
     /// Concludes from an empty list if nothing was observed before.
@@ -339,6 +341,15 @@ mod tests {
         let mut guard = DeletionGuard::new(INTERVAL, false);
         assert_list(&mut guard, 0..known, now, ACCEPTED);
         guard
+    }
+
+    #[test]
+    fn few_deletions_of_an_empty_list_are_suspended_where_there_is_always_some_object() {
+        let now = Instant::now();
+        let mut guard = DeletionGuard::new(INTERVAL, true);
+        assert_list(&mut guard, 0..3, now, ACCEPTED);
+        assert_list(&mut guard, 0..0, now, suspended(3, 3));
+        assert_list(&mut guard, 0..0, now + INTERVAL, CONFIRMED);
     }
 
     #[test]
