@@ -237,6 +237,9 @@ where
                 // Where nobody answers the next request fails. Old API servers send no bookmarks of a kind of which nothing has
                 // changed since they started: that they are silent is no failure.
                 End::Silent => self.connect_again(),
+                End::Broken(failure) if failure.kind == FailureKind::Excess => {
+                    return self.fail(failure).await;
+                }
                 End::Over | End::Broken(_) if steady && !end.is_expiry() => {}
                 End::Relist => return Ok(()),
                 End::Rescoped => continue,
@@ -246,9 +249,6 @@ where
                         self.pause().await;
                     }
                     return Ok(());
-                }
-                End::Broken(failure) if failure.kind == FailureKind::Excess => {
-                    return self.fail(failure).await;
                 }
                 End::Broken(failure) => self.fail(failure).await?,
             }
