@@ -7,12 +7,17 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use causeway::domain::{ClusterName, NameError};
 use rustls::pki_types::CertificateDer;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::{FromDer, GeneralName};
 
+use crate::enrolment::LIFE;
+
+/// Time by which a certificate is dated back, at most.
+const SKEW: Duration = Duration::from_secs(60 * 60);
 const SCHEME: &str = "causeway://";
 const UID_MAX: usize = 64;
 
@@ -93,9 +98,15 @@ impl Identity {
     }
 
     /// Reads the id of the enrolment by which a certificate was issued: its organisation, if it has
-    /// one.
+    /// one and lives no longer than such certificates do.
     pub fn enrolment(certificate: &CertificateDer<'_>) -> Option<String> {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+        let validity = parsed.validity();
+        let life = validity.not_after.timestamp() - validity.not_before.timestamp();
+        let life = Duration::from_secs(u64::try_from(life).ok()?);
+        if life > LIFE + SKEW {
+            return None;
+        }
         let mut all = parsed.subject().iter_organization();
         let id = all.next()?.as_str().ok()?.to_owned();
         all.next().is_none().then_some(id)

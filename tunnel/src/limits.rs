@@ -100,4 +100,10 @@ impl Limits {
     pub fn connection_window(&self) -> u32 {
         self.window.saturating_mul(self.streams)
     }
+
+    /// Returns the number of connections of agents with one name, with those that are not introduced
+    /// yet and those that drain.
+    pub fn connections_of_a_name(&self) -> u32 {
+        u32::try_from(self.agents_of_a_name).map_or(u32::MAX, |most| most.saturating_mul(4))
+    }
 }

@@ -54,9 +54,13 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics of causeway-tunnel. The bytes held, and the end of the first
-    /// certificate of a connected agent to end, are computed when they are read.
-    pub fn register_tunnel(&self, registry: &mut Registry, [held, first_end]: [ComputedGauge; 2]) {
+    /// Registers the metrics of causeway-tunnel. The bytes held, and the ends of the certificates
+    /// of agents that do not renew them and of those that do, are computed when they are read.
+    pub fn register_tunnel(
+        &self,
+        registry: &mut Registry,
+        [held, issued, enrolled]: [ComputedGauge; 3],
+    ) {
         let metrics = self;
         register_metrics! { registry;
             "causeway_tunnel_agents": "Connections of agents, by cluster", metrics.agents.clone();
@@ -76,8 +80,13 @@ impl Metrics {
                 "Expiry of the certificate for agents, in Unix time",
                 metrics.certificate_expiry.clone();
             "causeway_tunnel_agent_certificate_expiry_timestamp_seconds":
-                "Expiry of the certificate of a connected agent, the first to expire, in Unix time",
-                first_end;
+                "Expiry of the certificate of a connected agent that does not renew it, the first \
+                 to expire, in Unix time",
+                issued;
+            "causeway_tunnel_enrolled_agent_certificate_expiry_timestamp_seconds":
+                "Expiry of the certificate of a connected agent that renews it, the first to \
+                 expire, in Unix time",
+                enrolled;
             "causeway_tunnel_clients_refused":
                 "Clients of the authenticated front refused, by reason",
                 metrics.clients_refused.clone();

@@ -270,10 +270,15 @@ impl Registry {
     }
 
     /// Returns the end of the certificate of a connected agent, the first to end, in seconds of
-    /// Unix time.
-    pub fn first_end(&self) -> Option<i64> {
+    /// Unix time: among the agents that renew theirs, or among the others. Of an agent with several
+    /// certificates the latest counts; connections by earlier ones end by themselves.
+    pub fn first_end(&self, renews: bool) -> Option<i64> {
         let members = self.members.lock();
-        let agents = members.values().flat_map(|member| &member.agents);
+        let agents = members.values().filter_map(|member| {
+            let agents = member.agents.iter();
+            agents.max_by_key(|agent| agent.expires)
+        });
+        let agents = agents.filter(|agent| agent.renews == renews);
         agents.map(|agent| agent.expires.as_second()).min()
     }
 

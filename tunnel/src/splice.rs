@@ -25,6 +25,8 @@ use crate::metrics::Metrics;
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
+/// Size of a chunk that keeps its buffer alive while it waits, at least, in bytes.
+const SMALL: usize = 4096;
 
 thread_local! {
     /// A stream that is idle has no buffer: bytes are read into that of the thread, and copied.
@@ -194,6 +196,15 @@ struct Down<'a, W> {
     metrics: &'a Metrics,
 }
 
+/// Returns a chunk that keeps little memory beyond its length alive: a small one shares a buffer of
+/// many KiB with what else was read at the time.
+fn owned(bytes: Bytes) -> Bytes {
+    match bytes.len() < SMALL {
+        true => Bytes::copy_from_slice(&bytes),
+        false => bytes,
+    }
+}
+
 impl<W: AsyncWrite + Unpin> Down<'_, W> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SpliceError>> {
         loop {
@@ -229,7 +240,7 @@ impl<W: AsyncWrite + Unpin> Down<'_, W> {
                 Poll::Ready(None) => self.ended = true,
                 Poll::Ready(Some(Ok(bytes))) if bytes.is_empty() => {}
                 Poll::Ready(Some(Ok(bytes))) if self.held.hold(bytes.len()) => {
-                    self.waiting.push_back(bytes);
+                    self.waiting.push_back(owned(bytes));
                 }
                 Poll::Ready(Some(Ok(_))) => return Err(SpliceError::Full),
                 Poll::Ready(Some(Err(error))) => return Err(error.into()),

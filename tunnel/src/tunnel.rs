@@ -68,7 +68,10 @@ struct Inner {
     authenticated: AuthenticatedPlaces,
     /// Places of clients that wait for their refusal.
     refusals: Semaphore,
+    /// Streams of clients of the authenticated front: they leave the controller its own.
     shares: Shares,
+    /// Connections of agents, with those that are not introduced yet and those that drain.
+    agents_of_names: Shares,
     /// Cancelled when agents are to connect to other replicas.
     draining: CancellationToken,
     /// Connections of clients and agents.
@@ -103,6 +106,7 @@ impl Tunnel {
             },
             refusals: Semaphore::new(limits.refusals),
             shares: Shares::default(),
+            agents_of_names: Shares::default(),
             hello,
             credentials,
             shared,

@@ -3,7 +3,8 @@
 //!
 //! The Secret in the member has all that is to outlive the process: `ca.crt` and the token of the
 //! file that `kubectl mcs join` printed, then the key, then the certificate. The key is stored
-//! before it is sent, so that a process that ends meanwhile may use the token again.
+//! before it is sent, so that a process that ends meanwhile may use the token again. A token is of a
+//! later join than the certificate beside it, and is used first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +31,13 @@ use rustls::version::TLS13;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::error::Elapsed;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::client::TlsStream;
 
 use super::dial::{DialError, Socket, dial_as};
 use super::{Peers, random};
 use crate::backoff::{Backoff, LONGEST};
-use crate::credentials::{Credentials, CredentialsError, Source};
+use crate::credentials::{Credentials, CredentialsError, Loaded, Source};
 use crate::enrolment::{ANSWER_MAX, ENROL, ENROL_ALPN, Enrol, Issued, RENEW, RENEW_ALPN, Renew};
 use crate::hello::printable;
 use crate::identity::{Identity, Role};
@@ -87,6 +88,14 @@ enum EnrolmentError {
     Foreign(Identity),
 }
 
+impl EnrolmentError {
+    /// Whether causeway-tunnel refused, and refuses the same token again.
+    fn is_final(&self) -> bool {
+        let finals = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
+        matches!(self, Self::Refused { status, .. } if finals.contains(status))
+    }
+}
+
 fn remedy(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -94,6 +103,16 @@ fn remedy(status: StatusCode) -> &'static str {
         }
         _ => "",
     }
+}
+
+/// Returns the time until half of the life of a certificate.
+fn due_in(current: &Loaded<ClientConfig>) -> Duration {
+    let begins = current.certificate.begins;
+    let half = current.ends.saturating_sub(begins) / 2;
+    let due = begins
+        .saturating_add(half)
+        .saturating_sub(now().as_second());
+    Duration::from_secs(u64::try_from(due).unwrap_or_default())
 }
 
 /// Certificate of an agent, in a Secret of its member.
@@ -131,40 +150,58 @@ impl Enrolment {
         }
     }
 
-    /// Renews the certificate at half of its life, and enrols again once it has ended. Never ends.
+    /// Renews the certificate at half of its life, and enrols again where the Secret has a token.
+    /// Never ends.
     pub async fn renew(&self, credentials: Arc<Credentials<ClientConfig>>) {
         let mut backoff = Backoff::default();
         let mut last = String::new();
+        let mut refused = None;
+        let mut again_at = Instant::now();
         loop {
             self.save().await;
-            let current = credentials.current();
-            let half = current.ends.saturating_sub(current.certificate.begins) / 2;
-            let now = now().as_second();
-            let wait = current
-                .certificate
-                .begins
-                .saturating_add(half)
-                .saturating_sub(now);
-            if let Ok(wait @ 1..) = u64::try_from(wait) {
-                sleep(Duration::from_secs(wait).min(NAP)).await;
-                continue;
-            }
-            let renewed = match now < current.ends {
-                true => self.renewed(&credentials).await,
-                // There may be a token of a later join.
-                false => self.enrolled_again(&credentials).await,
+            let pause = again_at.saturating_duration_since(Instant::now());
+            let due = due_in(&credentials.current()).max(pause);
+            let obtained = match self.with_token(refused.as_deref()).await {
+                Some(secret) => {
+                    let obtained = self.enrolled_again(&secret, &credentials).await;
+                    let is_final = matches!(&obtained, Err(error) if error.is_final());
+                    refused = text(&secret, TOKEN).filter(|_| is_final);
+                    obtained
+                }
+                None if due.is_zero() => self.renewed(&credentials).await,
+                None => {
+                    sleep(due.min(NAP)).await;
+                    continue;
+                }
             };
-            match renewed {
+            match obtained {
                 Ok(()) => {
                     backoff.succeeded();
                     last.clear();
+                    again_at = Instant::now();
                 }
                 Err(error) => {
                     self.report("certificate not renewed", &error, &mut last);
-                    sleep(backoff.after_failure(LONGEST, random()) * PATIENCE).await;
+                    let pause = backoff.after_failure(LONGEST, random());
+                    again_at = Instant::now() + pause * PATIENCE;
+                    sleep(pause).await;
                 }
             }
         }
+    }
+
+    /// Returns the Secret if it has a token that may give a certificate: another one than `refused`.
+    async fn with_token(&self, refused: Option<&str>) -> Option<Secret> {
+        // The token has been used; the Secret cannot be written.
+        if self.unsaved.lock().is_some() {
+            return None;
+        }
+        let read = self.stored().await;
+        let read = read.inspect_err(|error| {
+            tracing::debug!(error = with_causes(error), "Secret not read");
+        });
+        let is_new = |secret: &Secret| text(secret, TOKEN).is_some_and(|it| Some(&*it) != refused);
+        read.ok().filter(is_new)
     }
 
     fn report(&self, what: &str, error: &EnrolmentError, last: &mut String) {
@@ -179,22 +216,32 @@ impl Enrolment {
 
     async fn obtained(&self) -> Result<Arc<Credentials<ClientConfig>>, EnrolmentError> {
         let secret = self.stored().await?;
-        if let Some(credentials) = self.usable(&secret) {
+        let usable = self.usable(&secret);
+        let is_later = text(&secret, TOKEN).is_some();
+        if let Some(credentials) = usable.as_ref().filter(|_| !is_later) {
             tracing::info!("certificate read");
-            return Ok(credentials);
+            return Ok(credentials.clone());
         }
-        let source = self.enrolled(&secret).await?;
-        let credentials = Credentials::new(source, &self.shared.metrics)?;
-        self.save().await;
-        Ok(credentials)
+        match (self.enrolled(&secret).await, usable) {
+            (Ok(source), _) => {
+                let credentials = Credentials::new(source, &self.shared.metrics)?;
+                self.save().await;
+                Ok(credentials)
+            }
+            (Err(error), Some(credentials)) => {
+                self.report("not enrolled again", &error, &mut String::new());
+                Ok(credentials)
+            }
+            (Err(error), None) => Err(error),
+        }
     }
 
     async fn enrolled_again(
         &self,
+        secret: &Secret,
         credentials: &Credentials<ClientConfig>,
     ) -> Result<(), EnrolmentError> {
-        let secret = self.stored().await?;
-        let source = self.enrolled(&secret).await?;
+        let source = self.enrolled(secret).await?;
         Ok(credentials.replace(source)?)
     }
 
@@ -243,6 +290,9 @@ impl Enrolment {
 
     async fn renewed(&self, credentials: &Credentials<ClientConfig>) -> Result<(), EnrolmentError> {
         let current = credentials.current();
+        if current.ends <= now().as_second() {
+            return Err(EnrolmentError::Missing(TOKEN));
+        }
         let Role::Member(name) = &current.own.role else {
             return Err(EnrolmentError::Foreign(current.own.clone()));
         };

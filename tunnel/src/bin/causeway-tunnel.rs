@@ -29,9 +29,11 @@ async fn run(config: TunnelConfig) -> anyhow::Result<()> {
     let process = Process::start_with(config.admin, routes).await?;
     let budget = shared.budget.clone();
     let held = ComputedGauge::new(move || Some(budget.used() as f64));
-    let agents = registry.clone();
-    let first_end = ComputedGauge::new(move || agents.first_end().map(|at| at as f64));
-    let computed = [held, first_end];
+    let first_end = |renews| {
+        let agents = registry.clone();
+        ComputedGauge::new(move || agents.first_end(renews).map(|at| at as f64))
+    };
+    let computed = [held, first_end(false), first_end(true)];
     let register = |registry: &mut _| metrics.register_tunnel(registry, computed);
     process.metrics.register(register);
 

@@ -54,6 +54,8 @@ enum AgentError {
     Refused(StatusCode),
     #[error("the agent is connected to this replica already")]
     Duplicate,
+    #[error("agents of this name have {0} connections, which is the maximum")]
+    Full(u32),
     #[error("the agent did not answer a PING")]
     Silent,
 }
@@ -67,6 +69,7 @@ impl AgentError {
             Self::Http(_) => "http",
             Self::Hello(_) | Self::Refused(_) => "hello",
             Self::Duplicate => "duplicate",
+            Self::Full(_) => "full",
             Self::Silent => "silent",
         }
     }
@@ -176,6 +179,13 @@ async fn serve(
         let renewing = Renewing { name, id, from };
         return Box::pin(enrolment.renew(&tunnel, tls, renewing)).await;
     }
+    let most = tunnel.shared.limits.connections_of_a_name();
+    let Some(share) = tunnel.agents_of_names.take(&name, most) else {
+        let error = AgentError::Full(most);
+        metrics.connection_failed(error.label());
+        tracing::debug!(cluster = %name, peer = %from, %error, "agent rejected");
+        return;
+    };
     match Box::pin(connected(&tunnel, proved, from)).await {
         Ok(()) => tracing::info!(cluster = %name, peer = %from, "agent disconnected"),
         Err(AgentError::Duplicate) => metrics.connection_failed(AgentError::Duplicate.label()),
@@ -184,7 +194,7 @@ async fn serve(
             tracing::warn!(cluster = %name, peer = %from, error = with_causes(&error), "agent lost");
         }
     }
-    drop(place);
+    drop((share, place));
 }
 
 async fn prove(tunnel: &Inner, socket: Socket, enrols: bool) -> Result<Accepted, AgentError> {

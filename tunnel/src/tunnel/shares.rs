@@ -1,4 +1,4 @@
-//! Streams of clients of the authenticated front, by member: they leave the controller its own.
+//! Places in use, by member: a member leaves the others theirs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use causeway::domain::ClusterName;
 use parking_lot::Mutex;
 
-/// Number of streams in use, by member. Clones share them.
+/// Number of places in use, by member. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares(Arc<Mutex<BTreeMap<ClusterName, u32>>>);
 
-/// A stream in use, until it is dropped.
+/// A place in use, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     shares: Shares,
@@ -18,7 +18,7 @@ pub(super) struct Share {
 }
 
 impl Shares {
-    /// Takes a stream; `None` if `most` are in use.
+    /// Takes a place; `None` if `most` are in use.
     pub(super) fn take(&self, member: &ClusterName, most: u32) -> Option<Share> {
         let mut used = self.0.lock();
         let count = used.get(member).copied().unwrap_or_default();

@@ -593,6 +593,38 @@ async fn agent_of_a_removed_member_is_not_renewed() {
 }
 
 #[tokio::test]
+async fn agent_of_a_member_joined_again_enrols_by_the_token_of_the_new_file() {
+    let stage = Stage::new("again").await;
+    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
+    let certificate = Duration::from_secs(10);
+    let replica = stage.replica(Limits {
+        certificate,
+        ..quick()
+    });
+    let replica = replica.await;
+    let secrets = stage.agent_secret().await;
+    let _agent = stage.agent(&replica, &secrets).await;
+    replica.connected("again").await;
+    let name = member_name(&stage.name);
+    let deleted = stage
+        .secrets()
+        .delete(&name, &DeleteParams::default())
+        .await;
+    deleted.expect("it is deleted");
+    stage.create(&name, &[]).await;
+    let token = "a-token-of-the-second-join";
+    stage.invite(token, MINUTE).await;
+    let patch = json!({"stringData": {TOKEN: token}});
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    let patched = secrets.patch(SECRET, &parameters, &patch).await;
+    patched.expect("the new file is applied");
+    eventually("it is enrolled", || outcome(&replica, "enrolled") == 2).await;
+    eventually("it is renewed", || outcome(&replica, "renewed") >= 1).await;
+    assert_eq!(stored(&secrets, TOKEN).await, None);
+    echoing(replica.front, "again").await;
+}
+
+#[tokio::test]
 async fn certificate_of_the_hubs_authority_is_not_renewed_by_the_other() {
     let stage = Stage::new("foreign").await;
     let replica = stage.replica(quick()).await;

@@ -227,10 +227,12 @@ impl Replica {
         let budget = self.shared.budget.clone();
         let held = move || Some(budget.used() as f64);
         let held = causeway::process::metrics::ComputedGauge::new(held);
-        let agents = self.registry.clone();
-        let first_end = move || agents.first_end().map(|at| at as f64);
-        let first_end = causeway::process::metrics::ComputedGauge::new(first_end);
-        let computed = [held, first_end];
+        let first_end = |renews| {
+            let agents = self.registry.clone();
+            let first_end = move || agents.first_end(renews).map(|at| at as f64);
+            causeway::process::metrics::ComputedGauge::new(first_end)
+        };
+        let computed = [held, first_end(false), first_end(true)];
         metrics.register(|registry| self.shared.metrics.register_tunnel(registry, computed));
         let text = metrics.encode_text().expect("metrics");
         let mut lines = text.lines();

@@ -226,7 +226,8 @@ fn certificates(times: Times) -> Vec<Alert> {
         },
         Alert {
             name: "CausewayAgentCertificateExpiring",
-            expr: "min without (instance, pod) (causeway_tunnel_agent_certificate_expiry_timestamp_seconds) - time() < 30 * 86400"
+            expr: "min without (instance, pod) (causeway_tunnel_agent_certificate_expiry_timestamp_seconds) - time() < 30 * 86400 or \
+                   min without (instance, pod) (causeway_tunnel_enrolled_agent_certificate_expiry_timestamp_seconds) - time() < 2 * 86400"
                 .to_owned(),
             hold: 60 * MINUTE,
             severity: Severity::Warning,

@@ -124,10 +124,11 @@ impl MemberReport {
         self.streams = self.streams.saturating_add(connection.streams);
         self.agent.insert(connection.agent.clone());
         if let Some(expires) = connection.certificate_expires {
-            if self.certificate_expires.is_none_or(|first| expires < first) {
+            // A connection by an earlier certificate ends by itself.
+            if self.certificate_expires.is_none_or(|last| last < expires) {
                 self.certificate_renews = connection.certificate_renews;
             }
-            self.certificate_expires = Some(earlier(self.certificate_expires, expires));
+            self.certificate_expires = self.certificate_expires.max(Some(expires));
         }
         if connection.round_trip_micros > 0 {
             let millis = connection.round_trip_micros as f64 / 1000.0;
