@@ -18,6 +18,8 @@ enum ConversionKind {
     Dropped,
     /// Empty, unlike its successor.
     Ineffective,
+    /// Valid for another type only.
+    Ignored,
     /// The same clusters as its successor.
     Redundant,
     /// The successor was empty and has taken over the clusters.
@@ -47,6 +49,12 @@ impl Conversion {
                      clusters; edit {new} instead"
                 ));
             }
+            ConversionKind::Ignored => {
+                return Some(format!(
+                    "{old} is deprecated and was removed: it is valid for type CrossCluster only \
+                     and has no effect here; name entry clusters in {new}"
+                ));
+            }
             ConversionKind::Redundant => format!("was removed, for {new} names the same clusters"),
             ConversionKind::Converted => format!("was converted to {new}"),
             ConversionKind::Replaced => {
@@ -62,6 +70,7 @@ impl Conversion {
 
 /// Converts the deprecated fields of a spec in place. A spec that equals the `stored` one stays, as
 /// does a field that disagrees with another one undecidably, or that holds an invalid cluster name.
+/// A range for type LoadBalancer has no effect, and is removed.
 pub fn convert_deprecated(
     spec: &mut MultiClusterServiceSpec,
     stored: Option<&MultiClusterServiceSpec>,
@@ -92,7 +101,13 @@ fn convert_into(
         true => ConversionKind::Dropped,
         false => ConversionKind::Ineffective,
     };
-    conversions.extend(empty.iter().copied().map(conversion(without_clusters)));
+    conversions.extend(empty.iter().map(|field| Conversion {
+        field: *field,
+        kind: match field.is_ignored(spec) {
+            true => ConversionKind::Ignored,
+            false => without_clusters,
+        },
+    }));
     if let Some(kind) = conversion_kind(successor, &filled, spec, stored) {
         if kind != ConversionKind::Redundant {
             let names = filled[0].names(spec).into_iter().map(str::to_owned);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::exposure_type::ExposureType;
 use super::field::{FieldError, quoted};
 use crate::api::{ClusterSelector, MultiClusterServiceSpec};
 
@@ -15,7 +16,7 @@ pub enum ClusterField {
     Providers,
     /// `spec.consumerClusters`.
     Consumers,
-    /// `spec.range.clusterNames`, deprecated for the consumers.
+    /// `spec.range.clusterNames`, deprecated for the consumers. Valid for type CrossCluster only.
     Range,
     /// `spec.serviceProvisionClusters`, deprecated for the providers.
     ServiceProvision,
@@ -58,8 +59,18 @@ impl ClusterField {
         }
     }
 
-    /// The names in the field, in the order given.
+    /// Returns the names in the field, in the order given. A range has none for type LoadBalancer:
+    /// it has no effect.
     pub fn names(self, spec: &MultiClusterServiceSpec) -> Vec<&str> {
+        if self.has_effect(spec) {
+            self.written(spec)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Returns the names in the field, even if it has no effect.
+    fn written(self, spec: &MultiClusterServiceSpec) -> Vec<&str> {
         fn selected(list: &[ClusterSelector]) -> Vec<&str> {
             list.iter().map(|cluster| cluster.name.as_str()).collect()
         }
@@ -79,10 +90,13 @@ impl ClusterField {
         }
     }
 
-    /// The name of that index, in the order given.
+    /// Returns the name of that index in [`ClusterField::names`].
     pub fn name(self, spec: &MultiClusterServiceSpec, index: usize) -> Option<&str> {
         fn plain(list: Option<&Vec<String>>, index: usize) -> Option<&str> {
             list?.get(index).map(String::as_str)
+        }
+        if !self.has_effect(spec) {
+            return None;
         }
         match self {
             Self::Providers => spec
@@ -97,6 +111,17 @@ impl ClusterField {
             Self::ServiceProvision => plain(spec.service_provision_clusters.as_ref(), index),
             Self::ServiceConsumption => plain(spec.service_consumption_clusters.as_ref(), index),
         }
+    }
+
+    /// Whether the field has an effect for the type of the spec: `spec.range` is valid for type
+    /// CrossCluster only.
+    fn has_effect(self, spec: &MultiClusterServiceSpec) -> bool {
+        self != Self::Range || ExposureType::of(spec) != Some(ExposureType::LoadBalancer)
+    }
+
+    /// Whether the field names clusters without effect.
+    pub(super) fn is_ignored(self, spec: &MultiClusterServiceSpec) -> bool {
+        !self.has_effect(spec) && !self.written(spec).is_empty()
     }
 
     /// Whether a deprecated field is present. Its successor always is.

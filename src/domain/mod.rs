@@ -8,6 +8,7 @@ mod conversion;
 mod deprecated;
 mod duration;
 pub mod enrolment;
+mod exposure_type;
 mod failover;
 mod field;
 mod hostname;
@@ -28,6 +29,7 @@ pub use consumers::{ConsumerSelector, Consumers};
 pub use conversion::{Conversion, convert_deprecated};
 pub use deprecated::{ClusterField, same_clusters};
 pub use duration::{MalformedDuration, parse_duration};
+pub use exposure_type::ExposureType;
 pub use failover::{Failover, MalformedAnswer, Percentage, Preference, Tier, Unreachable};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
 pub use hostname::{Hostnames, RequestedHostnames, canonical_name, is_routing_value, read_routing};
@@ -35,7 +37,7 @@ pub use imported_slice::{KARMADA, imported_by};
 pub use kubernetes_version::KubernetesVersion;
 pub use misplaced::{ClustersetKind, misplaced};
 pub use multi_cluster_service::{
-    ClusterSelection, ExposureType, MultiClusterService, has_entry_clusters, only_cluster,
+    ClusterSelection, MultiClusterService, has_entry_clusters, only_cluster,
 };
 pub use name::{
     ClusterName, NameError, ServiceKey, dns1123_label, is_label_value, is_qualified, is_subdomain,

@@ -2,39 +2,13 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::deprecated::{ClusterField, disagreements};
+use super::exposure_type::ExposureType;
 use super::field::{FieldError, FieldErrors, quoted};
 use super::name::{ClusterName, dns1123_label};
 use super::port::{ExposedPort, ExposedPorts};
 use crate::api::{self, MultiClusterServiceSpec};
 
 const TYPES: &[&str] = &["CrossCluster", "LoadBalancer"];
-
-/// Type of exposure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ExposureType {
-    /// Other clusters reach it under its own name.
-    CrossCluster,
-    /// Load balancers lead to it from outside the clusters.
-    LoadBalancer,
-}
-
-impl ExposureType {
-    /// Returns the type of a spec that has exactly one valid type.
-    pub fn of(spec: &MultiClusterServiceSpec) -> Option<Self> {
-        let (first, others) = spec.types.split_first()?;
-        let is_one = others.iter().all(|other| other == first);
-        is_one.then(|| Self::named(first)).flatten()
-    }
-
-    /// Returns the type of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "CrossCluster" => Some(Self::CrossCluster),
-            "LoadBalancer" => Some(Self::LoadBalancer),
-            _ => None,
-        }
-    }
-}
 
 /// Clusters by name, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -368,6 +342,33 @@ mod tests {
                 (providers, consumers),
                 "{spec}"
             );
+        }
+    }
+
+    #[test]
+    fn range_has_no_effect_on_type_load_balancer() {
+        let cases = [
+            (
+                json!({"range": {"clusterNames": ["clusterB"]}}),
+                ClusterSelection::All,
+            ),
+            (
+                json!({"range": {"clusterNames": ["b"]}, "consumerClusters": [{"name": "a"}]}),
+                named(&["a"]),
+            ),
+            (
+                json!({"range": {"clusterNames": ["b"]}, "serviceConsumptionClusters": ["a"]}),
+                named(&["a"]),
+            ),
+        ];
+        for (mut spec, consumers) in cases {
+            spec["types"] = json!(["LoadBalancer"]);
+            let mcs = parse(spec.clone()).expect("it is valid");
+            assert_eq!(mcs.consumers, consumers, "{spec}");
+            let has_entries = consumers != ClusterSelection::All;
+            assert_eq!(mcs.has_entry_clusters(), has_entries, "{spec}");
+            let decoded = serde_json::from_value(spec.clone()).expect("the spec decodes");
+            assert_eq!(has_entry_clusters(&decoded), has_entries, "{spec}");
         }
     }
 

@@ -21,7 +21,8 @@ use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
 
 use crate::decide::{
-    Clusters, HubView, Impact, Neighbors, Observed, PreparedChange, ServiceFacts, Unconfirmed,
+    Clusters, HubView, Impact, Locality, Neighbors, Observed, PreparedChange, ServiceFacts,
+    Unconfirmed,
 };
 use crate::hub_cache::{Cluster, ClusterCache, Service, ServiceCache, Services, lacks_clusters};
 use crate::lookups::Lookups;
@@ -30,8 +31,12 @@ use crate::watch::follow;
 /// Time limit of a request to the hub.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Number of objects in a page of a list, which bounds the peak of memory.
-const LIST_PAGE: u32 = 100;
+/// Number of objects in a page of a list. An object has at most 1.5 MB, and kube holds a page
+/// twice: a page of the largest objects takes 48 MB.
+const LIST_PAGE: u32 = 16;
+
+/// Maximum number of Clusters that a live list reads.
+const CLUSTERS_MAX: usize = 4096;
 
 /// Maximum number of clusters that are requested one by one; more need a list.
 const CLUSTER_GETS_MAX: usize = 8;
@@ -45,6 +50,9 @@ pub enum HubError {
     /// The rate of requests is used up.
     #[error("too many requests to the hub at one time; try again")]
     Busy,
+    /// A live list has too many Clusters.
+    #[error("the hub has more than {CLUSTERS_MAX} Clusters, too many for a live list")]
+    TooManyClusters,
     /// The hub answered with an error, or was unreachable.
     #[error("request to the hub for {what} failed")]
     Failed {
@@ -137,10 +145,13 @@ impl Hub {
         unconfirmed: Unconfirmed,
         mut view: HubView,
     ) -> Result<HubView, HubError> {
-        let served = view
+        let cached = view
             .clusters
             .as_ref()
-            .is_some_and(|observed| matches!(observed.value, Clusters::Named(_)));
+            .and_then(|observed| match &observed.value {
+                Clusters::Named(known) => Some(Arc::clone(known)),
+                Clusters::NotServed => None,
+            });
         let (namespace, name) = change.service();
         let service = unconfirmed.service.map(|impact| {
             let lookup = in_time("the Service", self.live_service(namespace, name));
@@ -155,10 +166,10 @@ impl Hub {
         });
         let names = change.new_cluster_names();
         let clusters = unconfirmed.clusters.map(|impact| {
-            let lookup = in_time("its Clusters", self.live_clusters(names, served));
+            let lookup = in_time("its Clusters", self.live_clusters(names, cached));
             confirmed(impact, async {
                 self.take_request()?;
-                lookup.await
+                lookup.await?.ok_or(HubError::TooManyClusters)
             })
         });
         let (service, clusters) =
@@ -212,25 +223,50 @@ impl Hub {
             .map(|service| Arc::new(service.facts())))
     }
 
-    async fn live_clusters(&self, names: BTreeSet<&str>, served: bool) -> kube::Result<Clusters> {
+    /// Returns the cached Clusters with the named ones updated, or else those of a list. `None` if
+    /// a list has more than [`CLUSTERS_MAX`].
+    async fn live_clusters(
+        &self,
+        names: BTreeSet<&str>,
+        cached: Option<Arc<HashMap<Box<str>, Locality>>>,
+    ) -> kube::Result<Option<Clusters>> {
         let api = Api::<Cluster>::all(self.client.clone());
-        if served && names.len() <= CLUSTER_GETS_MAX {
+        if let Some(cached) = cached.filter(|_| names.len() <= CLUSTER_GETS_MAX) {
+            let mut known = Arc::unwrap_or_clone(cached);
+            for name in &names {
+                known.remove(*name);
+            }
             let gets = names.into_iter().map(|name| api.get_opt(name));
             let found = try_join_all(gets).await?.into_iter().flatten();
-            let found: HashMap<_, _> = found.map(Cluster::into_entry).collect();
-            return Ok(Clusters::Named(Arc::new(found)));
+            known.extend(found.map(Cluster::into_entry));
+            return Ok(Some(Clusters::Named(Arc::new(known))));
         }
-        match api.list(&ListParams::default()).await {
-            Ok(list) => {
-                let all = list.into_iter().map(Cluster::into_entry);
-                Ok(Clusters::Named(Arc::new(all.collect())))
-            }
+        match list_clusters(&api).await {
+            Ok(listed) => Ok(listed.map(|all| Clusters::Named(Arc::new(all)))),
             Err(kube::Error::Api(status))
                 if status.code == 404 && lacks_clusters(&self.client).await? =>
             {
-                Ok(Clusters::NotServed)
+                Ok(Some(Clusters::NotServed))
             }
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// Lists the Clusters in pages. `None` if there are more than [`CLUSTERS_MAX`].
+async fn list_clusters(api: &Api<Cluster>) -> kube::Result<Option<HashMap<Box<str>, Locality>>> {
+    let mut all = HashMap::new();
+    let mut params = ListParams::default().limit(LIST_PAGE);
+    loop {
+        let mut page = api.list(&params).await?;
+        let next = page.metadata.continue_.take();
+        all.extend(page.into_iter().map(Cluster::into_entry));
+        if all.len() > CLUSTERS_MAX {
+            return Ok(None);
+        }
+        params.continue_token = next.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(Some(all));
         }
     }
 }

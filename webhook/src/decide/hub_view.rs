@@ -91,7 +91,7 @@ impl ServiceKind {
 pub enum Clusters {
     /// Unknown: the hub serves no Cluster objects.
     NotServed,
-    /// Existing Clusters, at least of the requested names.
+    /// All Clusters of the hub. The rules about places need also those that no field names.
     Named(Arc<HashMap<Box<str>, Locality>>),
 }
 

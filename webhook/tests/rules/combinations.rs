@@ -1,4 +1,4 @@
-//! Every combination of the three fields that say who the consumers are, before and after.
+//! Every combination of the three fields that name the consumers, of each type, before and after.
 
 use causeway::api::MultiClusterServiceSpec;
 use causeway::domain::MultiClusterService;
@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use crate::request::{Request, create, update};
 
+const TYPES: [&str; 2] = ["CrossCluster", "LoadBalancer"];
+
 /// Each field absent, empty, or naming one cluster or another.
-fn specs() -> Vec<Value> {
+fn specs(type_: &str) -> Vec<Value> {
     let names = [
         None,
         Some(json!([])),
@@ -18,7 +20,7 @@ fn specs() -> Vec<Value> {
     for consumers in &names {
         for range in &names {
             for consumption in &names {
-                let mut spec = json!({"types": ["CrossCluster"]});
+                let mut spec = json!({"types": [type_]});
                 if let Some(names) = consumers {
                     let names = names.as_array().expect("names").iter();
                     spec["consumerClusters"] = names.map(|name| json!({"name": name})).collect();
@@ -55,12 +57,14 @@ fn mutated(request: &Request) -> Request {
 }
 
 fn every_request() -> impl Iterator<Item = Request> {
-    let updates = specs().into_iter().flat_map(|stored| {
-        specs()
-            .into_iter()
-            .map(move |spec| update(stored.clone(), spec))
-    });
-    specs().into_iter().map(create).chain(updates)
+    TYPES.into_iter().flat_map(|type_| {
+        let updates = specs(type_).into_iter().flat_map(move |stored| {
+            specs(type_)
+                .into_iter()
+                .map(move |spec| update(stored.clone(), spec))
+        });
+        specs(type_).into_iter().map(create).chain(updates)
+    })
 }
 
 #[test]

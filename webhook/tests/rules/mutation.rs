@@ -1,6 +1,6 @@
 //! M1 and M2.
 
-use causeway_webhook::decide::{self, Decision};
+use causeway_webhook::decide::{self, Decision, ServiceKind};
 use causeway_webhook::review::Subject;
 use serde_json::{Value, json};
 
@@ -219,6 +219,55 @@ fn deprecated_fields_become_their_successors() {
         let request = create(spec(before.clone()));
         assert_eq!(converted(&request), (after, warnings), "{before}");
     }
+}
+
+#[test]
+fn range_of_type_load_balancer_is_removed() {
+    let balanced = |mut fields: Value| {
+        fields["types"] = json!(["LoadBalancer"]);
+        spec(fields)
+    };
+    let removed = "spec.range.clusterNames is deprecated and was removed: it is valid for type \
+                   CrossCluster only and has no effect here; name entry clusters in \
+                   spec.consumerClusters";
+    let (consumption, consumers) = ("spec.serviceConsumptionClusters", "spec.consumerClusters");
+    let converted_consumption = format!(
+        "{consumption} is deprecated and was converted to {consumers}; {}",
+        instead(consumption, consumers)
+    );
+    let cases = [
+        (
+            json!({"range": {"clusterNames": ["a"]}}),
+            json!({}),
+            vec![removed],
+        ),
+        (
+            json!({"range": {"clusterNames": ["clusterB"]}, "consumerClusters": list(&["a"])}),
+            json!({"consumerClusters": list(&["a"])}),
+            vec![removed],
+        ),
+        (
+            json!({"range": {"clusterNames": ["b"]}, "serviceConsumptionClusters": ["a"]}),
+            json!({"consumerClusters": list(&["a"])}),
+            vec![removed, converted_consumption.as_str()],
+        ),
+        (json!({"range": {}}), json!({}), vec![]),
+    ];
+    for (before, after, warnings) in cases {
+        let warnings: Vec<_> = warnings.into_iter().map(str::to_owned).collect();
+        let request =
+            create(balanced(before.clone())).service(ServiceKind::LoadBalancer, &[("http", 80)]);
+        assert_eq!(converted(&request), (after, warnings), "{before}");
+        request.passes();
+    }
+    let range = json!({"range": {"clusterNames": ["a"]}});
+    assert_eq!(
+        operations(&create(balanced(range.clone())), false),
+        json!([{"op": "remove", "path": "/spec/range"}])
+    );
+    let stored = update(balanced(range.clone()), balanced(range));
+    assert_eq!(operations(&stored, false), json!([]));
+    stored.passes();
 }
 
 #[test]

@@ -3,19 +3,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use causeway::api::labels::PREFER;
 use causeway::process::readiness::{Readiness, Unready};
+use causeway_webhook::decide::{Policy, Strictness};
 use causeway_webhook::hub::Hub;
-use causeway_webhook::service::router;
+use causeway_webhook::limits::Limits;
+use causeway_webhook::service::{Webhook, router};
 use futures::future::join_all;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::caller::{Called, UID, create, patch, webhook};
+use crate::caller::{Called, UID, create, patch, policy, webhook};
 use crate::hub::{self, FakeHub};
 
 const SERVICE: &str = "/api/v1/namespaces/shop/services/foo";
-const SERVICES: &str = "/api/v1/services?&limit=100";
-const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters?";
+const SERVICES: &str = "/api/v1/services?&limit=16";
+const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters?&limit=16";
 const BEARERS: &str = "/apis/networking.karmada.io/v1alpha1/multiclusterservices?&labelSelector=multiclusterservice.karmada.io%2Fpermanent-id%3Dcopied&limit=2";
 
 fn service(port: u16) -> Value {
@@ -30,6 +33,11 @@ fn list(items: &Value) -> Value {
 fn named(namespace: Option<&str>, name: &str) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
         "metadata": {"name": name, "namespace": namespace}})
+}
+
+fn cluster(name: &str) -> Value {
+    json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": {"name": name}, "spec": {"zones": ["eu-1"]}})
 }
 
 fn exposing(port: u16) -> Value {
@@ -177,6 +185,91 @@ async fn unknown_clusters_are_requested_by_one_list() {
     );
     assert!(allowed(&called, "/validate", &review).await);
     assert!(hub.requests().contains(&CLUSTERS.to_owned()));
+}
+
+#[tokio::test]
+async fn live_list_of_clusters_is_read_in_pages() {
+    let hub = FakeHub::default();
+    hub.answers(SERVICE, StatusCode::OK, service(80));
+    let mut first = list(&json!([named(None, "a")]));
+    first["metadata"]["continue"] = json!("more");
+    hub.answers(CLUSTERS, StatusCode::OK, first);
+    let rest = format!("{CLUSTERS}&continue=more");
+    hub.answers(&rest, StatusCode::OK, list(&json!([named(None, "b")])));
+    let called = Called::new(hub.client().await).await;
+    let review = create(
+        json!({"types": ["CrossCluster"], "providerClusters": [{"name": "a"}, {"name": "b"}]}),
+    );
+    assert!(allowed(&called, "/validate", &review).await);
+    assert!(hub.requests().contains(&rest));
+
+    let many: Value = (0..4097)
+        .map(|number| named(None, &format!("c{number}")))
+        .collect();
+    hub.answers(CLUSTERS, StatusCode::OK, list(&many));
+    let (code, answer) = called.review("/validate", &review).await;
+    assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE, "{answer}");
+    let message = answer["message"].as_str().expect("a message");
+    assert!(message.contains("more than 4096 Clusters"), "{message}");
+}
+
+#[tokio::test]
+async fn live_clusters_update_the_cached_ones() {
+    let hub = FakeHub::default();
+    hub.answers(SERVICES, StatusCode::OK, list(&json!([service(80)])));
+    let all = ["member1", "member2", "member3"].map(cluster);
+    hub.answers(CLUSTERS, StatusCode::OK, list(&json!(all)));
+    let member1 = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
+    hub.answers(member1, StatusCode::OK, cluster("member1"));
+    // The watch of Clusters is answered by 404, which must not pass for a hub without Clusters.
+    let mut groups = hub::groups();
+    let group = json!({"name": "cluster.karmada.io",
+        "versions": [{"groupVersion": "cluster.karmada.io/v1alpha1", "version": "v1alpha1"}]});
+    groups["groups"].as_array_mut().expect("groups").push(group);
+    hub.answers("/apis", StatusCode::OK, groups);
+    let called = Called::new(hub.client().await).await;
+    let view = Hub::new(hub.client().await);
+    let readiness = Readiness::default();
+    view.watch(&called.process.tasks, &readiness);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while let Err(awaited) = readiness.check() {
+        assert!(Instant::now() < deadline, "{awaited:?}");
+        tokio::task::yield_now().await;
+    }
+    let lenient = Policy {
+        unknown_cluster: Strictness::Warn,
+        ..policy()
+    };
+    let (metrics, tasks) = (called.metrics.clone(), called.process.tasks.clone());
+    let webhook = Webhook::new(view, lenient, &Limits::default(), metrics, tasks);
+    let router = router(Arc::new(webhook));
+    let called = Called { router, ..called };
+
+    let unknown = |path: &str, name: &str| {
+        format!("{path}: no Cluster is named {name:?}; join it, or correct the name")
+    };
+    let preferred = unknown(
+        "metadata.annotations[mcs.causeway.dev/prefer]",
+        "not-joined-yet",
+    );
+    let removed = unknown("spec.consumerClusters[0].name", "member3");
+    for (consumer, warnings) in [
+        ("member1", vec![&preferred]),
+        ("member3", vec![&removed, &preferred]),
+    ] {
+        let mut review = create(json!({
+            "types": ["CrossCluster"], "consumerClusters": [{"name": consumer}],
+        }));
+        review["request"]["object"]["metadata"]["annotations"] =
+            json!({PREFER: "local, zone, cluster/not-joined-yet, any"});
+        let (code, answer) = called.review("/validate", &review).await;
+        assert_eq!(code, StatusCode::OK, "{answer}");
+        assert_eq!(
+            answer["response"]["warnings"],
+            json!(warnings),
+            "{consumer}"
+        );
+    }
 }
 
 #[tokio::test]
