@@ -24,8 +24,8 @@ ready endpoint of its source; Karmada's finalizer on the MultiClusterService. Wh
 at any point and run again. If the MultiClusterService is being deleted, removing what remains of Karmada completes the deletion. Karmada continues to \
 propagate the Service itself.
 
-Each write is printed as the equivalent kubectl command. Required rights on the hub: list MultiClusterServices and Works, patch and delete Works, \
-patch MultiClusterServices, get Services, list Clusters, get the Secrets of the members and namespace kube-system. Optional: get Leases in \
+Each write is printed as the equivalent kubectl command. Required rights on the hub: list MultiClusterServices, list and watch \
+Works, patch and delete Works, patch MultiClusterServices, get Services, list Clusters, get the Secrets of the members and namespace kube-system. Optional: get Leases in \
 causeway-system and karmada-system, and ResourceBindings.
 
 Exit code: 0 adopted, or nothing to do; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, or a dry run could not read a member.";

@@ -209,16 +209,18 @@ impl Mover<'_> {
         for key in &probed {
             self.note(gate::command(key))?;
         }
-        let gate = gate::observe(self.hub, &probed, window).await?;
-        // Without probes, silence of the controllers proves nothing.
-        let unknown = probed.is_empty() && gate == Gate::Off && self.direction.gate;
-        let refusal = (self.direction.refusal)(&gate).filter(|_| !unknown);
-        if refusal.is_some() {
+        let observed = gate::observe(self.hub, &probed, window).await;
+        let refusal = observed.map(|gate| {
+            // Without probes, silence of the controllers proves nothing.
+            let unknown = probed.is_empty() && gate == Gate::Off && self.direction.gate;
+            (self.direction.refusal)(&gate).filter(|_| !unknown)
+        });
+        if !matches!(refusal, Ok(None)) {
             for key in &probed {
                 gate::probe(self.hub, key, None).await?;
             }
         }
-        Ok(refusal)
+        Ok(refusal?)
     }
 
     fn planned(&self, snapshot: &Snapshot) -> Result<Outcome, OutputError> {

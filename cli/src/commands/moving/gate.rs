@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
-use crate::cluster::karmada::{Work, is_executed, selector, work_kind};
+use crate::cluster::karmada::{self, Work, is_executed, selector, work_kind};
 use crate::cluster::lease::{Controller, LeaseName};
 use crate::cluster::objects::{self, Run};
 
@@ -85,7 +85,7 @@ pub(crate) async fn observe(
             Ok(Some(Ok(event))) => event,
             Ok(Some(Err(error))) if !listed => return Err(unlisted(hub, &root_cause(&error))),
             Ok(Some(Err(_))) => continue,
-            Ok(None) | Err(_) if listed => return Ok(Gate::Off),
+            Ok(None) | Err(_) if listed => return written_since(hub, &baseline).await,
             Ok(None) | Err(_) => return Err(unlisted(hub, "its Works were not listed in time")),
         };
         match event {
@@ -106,6 +106,15 @@ pub(crate) async fn observe(
             Event::Init | Event::InitDone | Event::Delete(_) => {}
         }
     }
+}
+
+/// Compares the Works with the baseline by another list: a watch that may not be opened, or that
+/// broke, shows no change.
+async fn written_since(hub: &ApiServer, baseline: &Baseline) -> Result<Gate, RequestError> {
+    let works = karmada::works(hub, None).await?;
+    let works = works.ok_or_else(|| unlisted(hub, "they may not be listed any more"))?;
+    let changed = works.iter().find(|work| baseline.is_changed(work));
+    Ok(changed.map_or(Gate::Off, |work| Gate::On(work.id())))
 }
 
 fn unlisted(hub: &ApiServer, why: &str) -> RequestError {
