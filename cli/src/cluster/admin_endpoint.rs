@@ -76,11 +76,14 @@ impl AdminEndpoint {
         }
     }
 
-    /// Returns the name of the pod, or the authority of the URL.
+    /// Returns the name of the pod, or the host and port of the URL, without its user.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Pod { name, .. } => name.clone(),
-            Self::Url(url) => url.authority().map(ToString::to_string).unwrap_or_default(),
+            Self::Url(url) => match (url.host(), url.port()) {
+                (Some(host), Some(port)) => format!("{host}:{port}"),
+                (host, _) => host.unwrap_or_default().to_owned(),
+            },
         }
     }
 

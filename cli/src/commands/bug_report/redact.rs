@@ -58,6 +58,12 @@ impl Secret {
     }
 }
 
+/// Returns the text as a string in JSON has it, without the quotes.
+fn escaped(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
 /// Redacts texts and objects, and counts the redacted values.
 pub(crate) struct Redactor {
     /// Known secrets, longest first.
@@ -79,8 +85,8 @@ impl Redactor {
         })
     }
 
-    /// Adds a known secret. The redactor removes it from later texts as a whole, line by line, and
-    /// in base64.
+    /// Adds a known secret. The redactor removes it from later texts as a whole, line by line, in
+    /// base64, and in JSON, also in JSON that is a string of JSON.
     pub(crate) fn know(&mut self, value: &str) {
         let value = value.trim();
         if value.len() < SHORTEST_SECRET {
@@ -88,6 +94,9 @@ impl Redactor {
         }
         self.remember(value.to_owned());
         self.remember(STANDARD.encode(value));
+        let escaped = escaped(value);
+        self.remember(self::escaped(&escaped));
+        self.remember(escaped);
         let lines = value.lines().map(str::trim);
         let lines = lines.filter(|line| line.len() >= SHORTEST_LINE && !line.starts_with("-----"));
         lines.for_each(|line| self.remember(line.to_owned()));

@@ -40,13 +40,13 @@ impl Patterns {
             scheme: Regex::new(
                 r"(?i)\b(bearer|basic|digest|negotiate)(\s+)([A-Za-z0-9._~+/=:-]{6,})",
             )?,
-            user_info: Regex::new(r#"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@"'<>]+@"#)?,
+            user_info: Regex::new(r#"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"<>]+@"#)?,
             // AWS, GitHub, GitLab, Slack, Google, and Kubernetes bootstrap tokens.
             vendor: Regex::new(
                 r"\b(?:AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[\w-]{35}|[a-z0-9]{6}\.[a-z0-9]{16})\b",
             )?,
             pair: Regex::new(&format!(
-                r#"({name})(\\*["']?[ \t]*[=:][ \t]*)(\\*"[^"\\]*\\*"|'[^']*'|[^\s,;&"'\\(){{}}\[\]]+)"#
+                r#"({name})(\\*["']?[ \t]*[=:][ \t]*)("(?:[^"\\]|\\.)*"|\\*"[^"\\]*\\*"|'[^']*'|[^\s,;&"'\\(){{}}\[\]]+)"#
             ))?,
             flag: Regex::new(&format!(r#"(--{name})(\s+)([^\s-]\S*)"#))?,
             base64: Regex::new(r"[A-Za-z0-9+/]{16,}={0,2}")?,

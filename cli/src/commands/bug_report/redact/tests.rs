@@ -41,6 +41,14 @@ fn what_looks_like_a_secret_is_left_out_of_a_text_and_the_rest_stays() {
             "GET https://[left out]@proxy:3128/x",
         ),
         (
+            "proxyURL: http://me:pa'55@word@proxy:3128".to_owned(),
+            "proxyURL: http://[left out]@proxy:3128",
+        ),
+        (
+            r#"{"password":"ab\\cd\"ef","user":"u"}"#.to_owned(),
+            r#"{"password":[left out],"user":"u"}"#,
+        ),
+        (
             "https://member1:6443/api?token=abc&x=1".to_owned(),
             "https://member1:6443/api?token=[left out]&x=1",
         ),
