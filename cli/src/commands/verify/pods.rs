@@ -262,14 +262,15 @@ impl<'a> Pods<'a> {
         left
     }
 
-    /// Records the ended pods of earlier runs for deletion.
+    /// Records the ended pods of earlier runs for deletion. Pods of a Job are its own.
     pub(super) async fn adopt_ended(&mut self) -> Result<(), RequestError> {
         let of_earlier = ListParams::default().labels(LABEL).limit(MAX_OLD);
         let pods = self.member.list(self.api(), &of_earlier).await?;
         let ended = pods.into_iter().filter(|pod| {
             let status = pod.status.as_ref();
             let phase = status.and_then(|status| status.phase.as_deref());
-            matches!(phase, Some("Succeeded" | "Failed"))
+            let is_owned = !pod.owner_references().is_empty();
+            !is_owned && matches!(phase, Some("Succeeded" | "Failed"))
         });
         self.names.extend(ended.map(|pod| pod.name_any()));
         Ok(())

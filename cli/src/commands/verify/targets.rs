@@ -198,10 +198,17 @@ impl Targets {
         if services.is_empty() {
             return Ok(Vec::new());
         }
-        let nodes = match each_node {
+        let mut nodes = match each_node {
             true => nodes(member).await?.into_iter().map(Some).collect(),
             false => vec![None],
         };
+        let beyond = nodes.len().saturating_sub(MAX_NODES);
+        nodes.truncate(MAX_NODES);
+        if beyond > 0 {
+            let why =
+                format!("{name}: {beyond} ready nodes beyond {MAX_NODES} are not dialled from");
+            untried.iter_mut().for_each(|all| all.push(why.clone()));
+        }
         let diallers = nodes.into_iter().map(|node| Dialler {
             cluster: name.to_owned(),
             node,
@@ -231,5 +238,5 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
         ready.any(|one| one.status == "True")
     };
     let nodes = nodes.iter().filter(|node| is_ready(node));
-    Ok(nodes.map(|node| node.name_any()).take(MAX_NODES).collect())
+    Ok(nodes.map(|node| node.name_any()).collect())
 }
