@@ -350,7 +350,8 @@ mod tests {
 
     #[test]
     fn observed_object_is_deleted_and_not_its_successor() {
-        let mut object = object(serde_json::json!({"kind": "Cluster", "apiVersion": "a/v1"})).expect("one");
+        let mut object =
+            object(serde_json::json!({"kind": "Cluster", "apiVersion": "a/v1"})).expect("one");
         assert!(deletion(&object).preconditions.is_none());
         object.metadata.uid = Some("observed".to_owned());
         let only = deletion(&object).preconditions.and_then(|only| only.uid);
