@@ -301,8 +301,8 @@ fn desired(object: &DynamicObject) -> DynamicObject {
     object
 }
 
-/// Deletes an object; one that bears a UID only if the stored object has the same. Returns true if the
-/// object existed.
+/// Deletes an object; one that bears a UID only if the stored object has the same. Returns true if
+/// the object existed.
 ///
 /// # Errors
 /// [`RequestError::Conflict`] if the stored object has another UID.

@@ -59,7 +59,7 @@ impl Secret {
 }
 
 /// Returns the text as a string in JSON has it, without the quotes.
-fn escaped(text: &str) -> String {
+fn in_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
@@ -94,9 +94,9 @@ impl Redactor {
         }
         self.remember(value.to_owned());
         self.remember(STANDARD.encode(value));
-        let escaped = escaped(value);
-        self.remember(self::escaped(&escaped));
-        self.remember(escaped);
+        let once = in_json(value);
+        self.remember(in_json(&once));
+        self.remember(once);
         let lines = value.lines().map(str::trim);
         let lines = lines.filter(|line| line.len() >= SHORTEST_LINE && !line.starts_with("-----"));
         lines.for_each(|line| self.remember(line.to_owned()));
