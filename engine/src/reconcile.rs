@@ -106,18 +106,13 @@ impl<'a> Reconciler<'a> {
         outcome.settled = !all.any(Progress::is_pending);
         let write_conflict = self.write_queue.next_conflict_end(&item, now.instant);
         earlier(&mut outcome.again_at, write_conflict);
-        // Two writes of one resourceVersion would conflict, so the status follows the finalizer. It
-        // does not wait for a finalizer that is refused, or that another writer removes each time.
+        // Two writes of one resourceVersion would conflict. The status does not wait for a finalizer
+        // that is refused, or that another writer removes each time.
         let mut of_hub = diff.writes.get(&TargetCluster::Hub).into_iter().flatten();
-        let is_written = of_hub.any(|write| {
-            let paused = self
-                .write_queue
-                .paused_until(&TargetCluster::Hub, write, now.instant);
-            paused.is_none()
-        });
-        if !is_written && let Some((mcs, status)) = self.hub_status(key, &desired, &native) {
-            let look_again = status.again_at.map(|at| at.instant);
-            earlier(&mut outcome.again_at, look_again);
+        if of_hub.all(|write| self.is_paused(write))
+            && let Some((mcs, status)) = self.hub_status(key, &desired, &native)
+        {
+            earlier(&mut outcome.again_at, status.again_at.map(|at| at.instant));
             let of_hub = diff.writes.entry(TargetCluster::Hub).or_default();
             of_hub.extend(status_write(key, mcs, status));
         }
@@ -135,13 +130,19 @@ impl<'a> Reconciler<'a> {
         let look_again = view.again_at().map(|at| at.instant);
         earlier(&mut outcome.again_at, look_again);
         for (name, write) in view.writes() {
-            diff.writes
-                .entry(TargetCluster::Member(name))
-                .or_default()
-                .push(write);
+            let of_member = diff.writes.entry(TargetCluster::Member(name));
+            of_member.or_default().push(write);
         }
         self.enqueue_all(&item, diff, &mut outcome);
         outcome
+    }
+
+    /// Whether a write to the hub is not sent now.
+    fn is_paused(&self, write: &Write) -> bool {
+        let (queue, now) = (&self.write_queue, self.now.instant);
+        queue
+            .paused_until(&TargetCluster::Hub, write, now)
+            .is_some()
     }
 
     /// Returns the MultiClusterService and its desired status; `None` if it must not be written.

@@ -72,11 +72,10 @@ impl Reconciler<'_> {
         if !cluster.finalizers.have_ours() {
             let patch = cluster.finalizers.with_ours(&cluster.resource_version);
             let write = Write::new(Operation::PatchCluster(name.clone(), patch));
-            let hub = TargetCluster::Hub;
-            let is_paused = self.write_queue.paused_until(&hub, &write, now.instant);
-            self.enqueue(&hub, &item, write, outcome);
+            let is_paused = self.is_paused(&write);
+            self.enqueue(&TargetCluster::Hub, &item, write, outcome);
             // The status does not wait for a finalizer that is refused.
-            if is_paused.is_none() {
+            if !is_paused {
                 return true;
             }
         }

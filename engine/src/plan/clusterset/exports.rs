@@ -96,18 +96,14 @@ pub(crate) fn gather<'a>(
             continue;
         }
         let may_export = cluster.may_export_from(&key.namespace);
-        let known = |member: &&Member| member.exports_are_known();
+        let known = |member: &&Member| is_known(index, key, name, member);
         let Some(member) = index.member(name).filter(known) else {
             if !drained && may_export {
                 exports.unknown.insert(name.clone());
             }
             continue;
         };
-        let by_person = |export: &&ExportView| is_by_person(export, index.hub_uid());
-        let Some(export) = member.export(key).filter(by_person) else {
-            if !drained && may_export && index.may_lack_sources(key, name) {
-                exports.unknown.insert(name.clone());
-            }
+        let Some(export) = export_by_person(index, key, member) else {
             continue;
         };
         if index.is_being_removed(name) {
@@ -138,6 +134,23 @@ pub(crate) fn gather<'a>(
     }
     exports.place(&found, settings.seal.as_ref(), index.hub_uid(), now);
     exports
+}
+
+/// Whether it is known if a member exports the service.
+fn is_known(index: &Index, key: &ServiceKey, name: &ClusterName, member: &Member) -> bool {
+    let is_observed =
+        || export_by_person(index, key, member).is_some() || !index.may_lack_sources(key, name);
+    member.exports_are_known() && is_observed()
+}
+
+/// Returns the ServiceExport of a member if a user created it.
+fn export_by_person<'a>(
+    index: &Index,
+    key: &ServiceKey,
+    member: &'a Member,
+) -> Option<&'a ExportView> {
+    let export = member.export(key)?;
+    is_by_person(export, index.hub_uid()).then_some(export)
 }
 
 /// Whether an import names the cluster as an exporter, or a copy as its source.
