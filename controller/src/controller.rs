@@ -244,6 +244,7 @@ impl Controller {
         self.traces.clear();
         self.end_path_notes();
         if leads {
+            self.begin_term();
             self.parts.index.drop_confirmed_absences();
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
@@ -261,6 +262,14 @@ impl Controller {
                 self.parts.metrics.services_not_ready(reason, count);
             }
         }
+    }
+
+    /// Has the hub listed again: another leader may have seen what its watches have not shown yet.
+    fn begin_term(&mut self) {
+        let requests = &self.parts.hub_relist_requests;
+        requests.send_modify(|requests| requests.term += 1);
+        let term = requests.borrow().term;
+        self.parts.index.begin_term(term);
     }
 
     fn apply(&mut self, event: Event) {
@@ -370,6 +379,9 @@ impl Controller {
             self.parts.metrics.services_not_ready(reason, count);
         }
         self.parts.metrics.undecided(outcome.undecided);
+        if outcome.withheld {
+            index.note_withheld(key);
+        }
         for NewerCopy { provider, copied } in &outcome.newer_copies {
             if let Some(at) = index.suspect_rollback(provider, key, copied, now) {
                 self.queue.at(Item::Service(key.clone()), at.instant);

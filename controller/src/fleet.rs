@@ -223,6 +223,7 @@ impl Fleet {
             Signal::Deleted(_)
             | Signal::Confirmed
             | Signal::DeletionsSuspended(_)
+            | Signal::Current(_)
             | Signal::Connected
             | Signal::Failed(_) => &[],
         };
@@ -286,7 +287,10 @@ impl Fleet {
                 self.secrets.remove(&reference);
                 self.users(|one| *one == reference)
             }),
-            Signal::Confirmed | Signal::DeletionsSuspended(_) | Signal::Connected => {
+            Signal::Confirmed
+            | Signal::Current(_)
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected => {
                 BTreeSet::new()
             }
         }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use causeway::domain::ClusterName;
 use causeway_engine::evidence::relist::DeletionGuard;
-use causeway_engine::model::Signal;
+use causeway_engine::model::{Signal, Term};
 use kube::core::Request;
 use kube::{Api, Resource};
 use prometheus_client::metrics::counter::Counter;
@@ -246,6 +246,7 @@ where
                 .as_ref()
                 .map_or_else(RelistRequests::default, |requests| *requests.borrow()),
             relist_requests: self.relist_requests,
+            listed_term: Term::default(),
             cluster: self.cluster,
             backoff,
             version: String::new(),

@@ -416,6 +416,9 @@ impl Environment {
                         let later = self.index.suspect_rollback(provider, key, copied, now);
                         self.look_again(item.clone(), later.map(|at| at.instant));
                     }
+                    if outcome.withheld {
+                        self.index.note_withheld(key);
+                    }
                     if outcome.look_up {
                         self.looked_up.insert(key.clone());
                     }

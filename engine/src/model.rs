@@ -21,7 +21,7 @@ mod work;
 mod write;
 
 pub use self::cluster_id::ReportedId;
-pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Needs, Signal};
+pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Needs, Signal, Term};
 pub use self::failure::{Failure, FailureKind, absent_object};
 pub(crate) use self::hub_objects::{HubDnsEndpoint, RecordedTargets};
 pub use self::hub_objects::{HubExport, HubImport, HubNamespace};

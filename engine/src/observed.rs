@@ -77,6 +77,8 @@ pub struct Index {
     unreached: UnreachedNotes,
     dirty: DirtyKeys,
     second_lists: HashSet<TargetCluster>,
+    /// Services of which no object is deleted before the hub is listed in this term.
+    withheld: HashSet<ServiceKey>,
     /// Whether it may have changed which members' Nodes are needed.
     node_needs_changed: bool,
     slice_scopes: SliceScopes,
@@ -99,6 +101,7 @@ impl Index {
             unreached: UnreachedNotes::default(),
             dirty: DirtyKeys::default(),
             second_lists: HashSet::default(),
+            withheld: HashSet::default(),
             node_needs_changed: false,
             slice_scopes: SliceScopes::default(),
         }

@@ -60,6 +60,8 @@ pub struct Outcome {
     pub entry_nodes: BTreeSet<(ClusterName, Box<str>)>,
     /// Providers that consumers of other networks do not reach. The caller counts them.
     pub unreached: UnreachedOfService,
+    /// Whether deletions are withheld until the hub is listed in this term.
+    pub withheld: bool,
     /// Whether no write to any member is outstanding.
     pub settled: bool,
 }
@@ -203,6 +205,10 @@ impl<'a> Reconciler<'a> {
         write: Write,
         outcome: &mut Outcome,
     ) {
+        if write.operation().verb() == "delete" && !self.index.is_hub_current() {
+            outcome.withheld = true;
+            return;
+        }
         let enqueued = self
             .write_queue
             .enqueue(cluster, item, write, self.now.instant);
@@ -233,6 +239,7 @@ impl Outcome {
             hostnames: desired.hostnames(),
             entry_nodes: desired.companions.entry_nodes.clone(),
             unreached: desired.unreached(),
+            withheld: false,
             settled: false,
         }
     }

@@ -48,7 +48,10 @@ impl Fleet {
                     false => BTreeSet::new(),
                 }
             }
-            Signal::Confirmed | Signal::DeletionsSuspended(_) | Signal::Connected => {
+            Signal::Confirmed
+            | Signal::Current(_)
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected => {
                 BTreeSet::new()
             }
         }

@@ -100,6 +100,7 @@ impl Report {
             }
             Signal::Listed(_) => state.awaited = None,
             Signal::Confirmed
+            | Signal::Current(_)
             | Signal::DeletionsSuspended(_)
             | Signal::Applied(_)
             | Signal::Deleted(_) => {}

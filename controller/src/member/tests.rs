@@ -157,6 +157,7 @@ fn summary<K>(kind: &str, signal: &Signal<K>) -> String {
     match signal {
         Signal::Listed(objects) => format!("{kind}: {}", objects.len()),
         Signal::Confirmed => format!("{kind} again"),
+        Signal::Current(term) => format!("{kind} of term {term}"),
         Signal::DeletionsSuspended(missing) => format!("{kind} held: {missing}"),
         Signal::Connected => format!("{kind} watched"),
         Signal::Applied(_) | Signal::Deleted(_) => format!("{kind} changed"),

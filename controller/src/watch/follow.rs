@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use causeway_engine::evidence::relist::{Conclusion, DeletionGuard, ObservedObject};
 use causeway_engine::model::slice::ServiceNames;
-use causeway_engine::model::{Failure, FailureKind, Signal};
+use causeway_engine::model::{Failure, FailureKind, Signal, Term};
 use causeway_wire::WatchEvent;
 use kube::Resource;
 use tokio::sync::{mpsc, watch};
@@ -62,6 +62,8 @@ pub(super) struct Follower<K, D, R, W, T, E> {
     pub(super) relist_requests: Option<watch::Receiver<RelistRequests>>,
     /// The requests that the guard knows.
     pub(super) requested: RelistRequests,
+    /// The last term in which a list began.
+    pub(super) listed_term: Term,
     pub(super) backoff: Backoff,
     /// The version up to which everything was reported; empty before the initial list.
     pub(super) version: String,
@@ -92,6 +94,8 @@ where
         }
         loop {
             self.drop_names().await?;
+            self.note_requests();
+            let term = self.requested.term;
             let guard = self.guard.clone();
             let service = self.scoped.as_ref().map(|scoped| scoped.scope.service);
             let read = |object: Read<K>, bytes| match object {
@@ -108,7 +112,10 @@ where
                 () = outdated(&mut self.reconnect, begun) => continue,
             };
             match listed {
-                Ok((objects, version)) => return self.report_list(objects, version).await,
+                Ok((objects, version)) => {
+                    self.report_list(objects, version).await?;
+                    return self.report_term(term).await;
+                }
                 Err(failure) => self.fail(failure).await?,
             }
         }
@@ -183,7 +190,6 @@ where
     ) -> Result<(), Closed> {
         let went_back = is_before(&version, &self.version);
         self.version = version;
-        self.note_requests();
         let (conclusion, keeps_unread) = self.conclude(&objects, went_back);
         if let Some(scoped) = &mut self.scoped {
             let homes = objects.iter().filter_map(|((id, _), object)| {
@@ -220,9 +226,23 @@ where
         }
     }
 
+    /// Whether no list has begun in the term of the process.
+    fn lacks_term(&self) -> bool {
+        self.listed_term < self.requested.term
+    }
+
+    /// Reports that a list began in this term, once.
+    async fn report_term(&mut self, term: Term) -> Result<(), Closed> {
+        if term > self.listed_term {
+            self.listed_term = term;
+            self.report(Signal::Current(term)).await?;
+        }
+        Ok(())
+    }
+
     /// Watches over as many connections as it takes, until a new list is needed.
     async fn follow(&mut self) -> Result<(), Closed> {
-        loop {
+        while !self.lacks_term() {
             let end = self.watch().await?;
             let steady = self
                 .connected_at
@@ -256,6 +276,7 @@ where
                 return Ok(());
             }
         }
+        Ok(())
     }
 
     /// Whether the API server's state is older than what was observed of it: a watch from a version that is still to come
@@ -304,6 +325,7 @@ where
                 () = outdated(&mut self.reconnect, begun) => return Ok(End::Reconnect),
                 () = at(relist_at) => return Ok(End::Relist),
                 () = changed(&mut self.relist_requests) => match self.note_requests() {
+                    true if self.lacks_term() => return Ok(End::Relist),
                     true => return Ok(End::Reconnect),
                     false => continue,
                 },
@@ -526,7 +548,6 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Waits until the value changes; for ever where there is none.
 /// Waits until a request that began then is older than the value.
 async fn outdated(value: &mut Option<watch::Receiver<Instant>>, begun: Instant) {
     loop {
@@ -537,6 +558,7 @@ async fn outdated(value: &mut Option<watch::Receiver<Instant>>, begun: Instant) 
     }
 }
 
+/// Waits until the value changes; for ever where there is none.
 async fn changed<T>(value: &mut Option<watch::Receiver<T>>) {
     if let Some(value) = value
         && value.changed().await.is_ok()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use causeway_engine::model::Failure;
+use causeway_engine::model::{Failure, Term};
 use kube::Client;
 
 /// Makes a client with connections of its own.
@@ -15,6 +15,8 @@ pub struct RelistRequests {
     pub second_list: u64,
     /// A list at once that confirms the suspended deletions: a person says that they are real.
     pub confirm_deletions: u64,
+    /// A list at once: this process begins to write, and a watch may have been silent meanwhile.
+    pub term: Term,
     /// No list, but the next attempt at once where the last one failed: the credentials are others.
     pub retry: u64,
 }

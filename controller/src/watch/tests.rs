@@ -700,6 +700,27 @@ async fn requested_second_list_uses_a_new_connection() {
 }
 
 #[tokio::test]
+async fn new_term_is_reported_after_a_list_that_began_in_it() {
+    let mut server = Server::watched().await;
+    let asked = server.asked_for_list().await;
+    server
+        .relist_requests
+        .send_modify(|requests| requests.term = 1);
+    asked.answer(200, &list(&[], "7", "")).await;
+    assert_eq!(server.reported().await, "Listed([])");
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    assert_eq!(server.reported().await, "Connected");
+    let asked = server.asked_for_list().await;
+    asked
+        .answer(200, &list(&[service("foo", 8)], "8", ""))
+        .await;
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    assert_eq!(server.reported().await, "Current(1)");
+    server.asked_to_watch_from("8").await;
+}
+
+#[tokio::test]
 async fn confirmed_deletions_count_without_a_watch() {
     let mut server = Server::watched_with(Settings {
         first_retry: Duration::from_millis(1),

@@ -6,7 +6,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use super::is_large_loss;
 use super::list::ListEvidence;
-use crate::model::TimePoint;
+use crate::model::{Term, TimePoint};
 use crate::model::map::{HashMap, HashSet};
 
 /// Evidence of the hub.
@@ -22,6 +22,8 @@ pub(crate) struct HubEvidence {
     pub namespaces: ListEvidence,
     /// Time since which absence from its lists counts: complete lists of all kinds were observed.
     pub(crate) listed_since: Option<TimePoint>,
+    /// Term of this process.
+    pub(crate) term: Term,
     /// Services of which a GET on the hub returned 404: their MultiClusterService does not exist,
     /// whatever a watch shows.
     pub(crate) confirmed_absent: HashSet<ServiceKey>,
@@ -49,6 +51,12 @@ impl HubEvidence {
         if self.all().iter().all(|list| list.is_listed()) {
             self.listed_since.get_or_insert(now);
         }
+    }
+
+    /// Whether all lists are as new as the term of this process: what another leader saw of the hub
+    /// was observed, or a later state.
+    pub(crate) fn is_current(&self) -> bool {
+        self.all().iter().all(|list| list.term >= self.term)
     }
 
     /// Returns the number of deletions that do not count yet.

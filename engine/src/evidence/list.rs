@@ -1,6 +1,6 @@
 //! Evidence that the lists of one watch give.
 
-use crate::model::{Failure, Signal, TimePoint};
+use crate::model::{Failure, Signal, Term, TimePoint};
 
 /// Lists of one watch: whether the objects that they lack are deleted, and how many of those
 /// deletions are suspended.
@@ -15,6 +15,8 @@ use crate::model::{Failure, Signal, TimePoint};
 pub(crate) struct ListEvidence {
     state: ListState,
     suspended: SuspendedDeletions,
+    /// Term in which the last list began, if it began as that of a new leader.
+    pub term: Term,
     /// Failure of the watch, while it fails.
     pub failure: Option<Failure>,
 }
@@ -89,6 +91,7 @@ impl ListEvidence {
                 self.suspended = SuspendedDeletions::default();
             }
             Signal::Confirmed if self.is_current() => self.state = ListState::Confirmed,
+            Signal::Current(term) => self.term = *term,
             Signal::DeletionsSuspended(missing) => self.suspended.observe(*missing, now),
             Signal::Connected => self.failure = None,
             Signal::Failed(failure) => failure.clone().note(&mut self.failure),

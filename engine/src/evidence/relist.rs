@@ -13,7 +13,7 @@
 //! | is of an older state than was observed | are suspended | the same |
 //! | is an initial list without any object | there are none | once, to be sure |
 //! | is empty where some object always exists | are suspended | until a second list is empty too |
-//! | follows a person's confirmation | count | |
+//! | follows a person's confirmation, and lacks few others | count | |
 //!
 //! An unobserved finalized object has finalizers and was not observed terminating.
 
@@ -65,7 +65,10 @@ pub struct DeletionGuard {
 /// Deletions that the last list suggests and that do not count yet.
 #[derive(Debug)]
 struct Suspended {
+    /// Objects that the first list lacked: a second list confirms them.
     objects: HashSet<Id>,
+    /// Objects that the last list lacked: a person confirms them.
+    last: HashSet<Id>,
     /// Whether only a second list ends it, however small the loss: the list was of an older state,
     /// or lacked objects that are not deleted unobserved.
     needs_confirmation: bool,
@@ -192,7 +195,7 @@ impl DeletionGuard {
     }
 
     /// Confirms the deletions that are suspended now, on behalf of a person. A list is due at once,
-    /// and the objects that it lacks are deleted.
+    /// and the objects that it lacks are deleted unless many of them are others.
     pub fn confirm_deletions(&mut self, now: Instant) {
         if self.relist_at().is_some() {
             self.confirm_at = Some(now);
@@ -223,14 +226,14 @@ impl DeletionGuard {
             return self.observe_nothing(now);
         }
         let loss = self.loss(&listed);
-        let is_confirmed = self.is_confirmed(&loss, now);
+        let is_confirmed = self.is_confirmed(&loss, confirmed_by_person, now);
         let before = self.suspended.as_ref();
         let is_emptied = self.never_empty && listed.is_empty() && !loss.missing.is_empty();
         let needs_confirmation = is_emptied
             || loss.is_unobserved
             || before.is_some_and(|before| before.needs_confirmation);
         let is_small = !is_large_loss(loss.missing.len(), loss.of) && !needs_confirmation;
-        if confirmed_by_person || (!went_back && (is_confirmed || is_small)) {
+        if (confirmed_by_person || !went_back) && (is_confirmed || is_small) {
             let confirms = is_confirmed || is_requested;
             if !loss.missing.is_empty() && !confirms {
                 // Were the objects there all the same, no watch would ever show them.
@@ -267,13 +270,17 @@ impl DeletionGuard {
         loss
     }
 
-    /// Whether a list that is due lacks the objects that the one before lacked, and few others,
-    /// none of them with finalizers.
-    fn is_confirmed(&self, loss: &Loss, now: Instant) -> bool {
+    /// Whether a list that is due, or that a person requested, lacks the objects that the one before
+    /// lacked, and few others, none of them with finalizers.
+    fn is_confirmed(&self, loss: &Loss, by_person: bool, now: Instant) -> bool {
         let has_finalizers = |id: &Id| self.observed.get(id).is_some_and(|one| one.has_finalizers);
         self.suspended.as_ref().is_some_and(|before| {
-            let mut others = loss.missing.difference(&before.objects);
-            now >= before.confirm_at
+            let (suspended, is_due) = match by_person {
+                true => (&before.last, true),
+                false => (&before.objects, now >= before.confirm_at),
+            };
+            let mut others = loss.missing.difference(suspended);
+            is_due
                 && !is_large_loss(others.clone().count(), loss.of)
                 && !others.any(has_finalizers)
         })
@@ -292,13 +299,16 @@ impl DeletionGuard {
         let mut observed = std::mem::take(&mut self.observed);
         observed.extend(listed);
         self.replace(observed);
-        let is_pending = |before: &Suspended| now < before.confirm_at;
-        if !self.suspended.as_ref().is_some_and(is_pending) {
-            self.suspended = Some(Suspended {
-                objects: loss.missing,
-                needs_confirmation: went_back || loss.is_unobserved,
-                confirm_at: now + self.confirmation_interval,
-            });
+        match &mut self.suspended {
+            Some(before) if now < before.confirm_at => before.last = loss.missing,
+            _ => {
+                self.suspended = Some(Suspended {
+                    objects: loss.missing.clone(),
+                    last: loss.missing,
+                    needs_confirmation: went_back || loss.is_unobserved,
+                    confirm_at: now + self.confirmation_interval,
+                });
+            }
         }
         Conclusion::Suspended {
             missing,
@@ -551,6 +561,19 @@ mod tests {
         assert_eq!(guard.observe_list(listed(0..40), true, now), CONFIRMED);
         assert_eq!(guard.relist_at(), None);
         assert_list(&mut guard, 0..0, now, suspended(40, 40));
+    }
+
+    #[test]
+    fn a_person_confirms_what_the_last_list_lacked_and_few_others() {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        assert_list(&mut guard, 0..70, now, suspended(30, 100));
+        assert_list(&mut guard, 0..50, now, suspended(50, 100));
+        guard.confirm_deletions(now);
+        assert_list(&mut guard, 0..0, now, suspended(100, 100));
+        assert_list(&mut guard, 0..0, now, suspended(100, 100));
+        guard.confirm_deletions(now);
+        assert_list(&mut guard, 0..0, now, CONFIRMED);
     }
 
     #[test]

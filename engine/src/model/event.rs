@@ -24,6 +24,9 @@ use super::work::ServiceWork;
 /// Number of times that a member has been engaged. Events of an earlier engagement are ignored.
 pub type Generation = u64;
 
+/// Number of times that this process has begun to write.
+pub type Term = u64;
+
 /// Report of a watch.
 #[derive(Debug)]
 pub enum Signal<K> {
@@ -33,6 +36,9 @@ pub enum Signal<K> {
     /// The last list is a second one, requested later and over a new connection: it confirms that
     /// the objects which the first one lacked are deleted.
     Confirmed,
+    /// The last list began after this process had begun to write for that time: whatever an earlier
+    /// leader saw, or a later state, was reported.
+    Current(Term),
     /// Number of objects that a list lacks, so many that their deletions are suspended: they count
     /// as present until a second list.
     DeletionsSuspended(usize),
@@ -52,6 +58,7 @@ impl<K> Signal<K> {
         match self {
             Self::Listed(objects) => Signal::Listed(objects.into_iter().map(convert).collect()),
             Self::Confirmed => Signal::Confirmed,
+            Self::Current(term) => Signal::Current(term),
             Self::DeletionsSuspended(missing) => Signal::DeletionsSuspended(missing),
             Self::Applied(object) => Signal::Applied(convert(object)),
             Self::Deleted(object) => Signal::Deleted(convert(object)),

@@ -9,7 +9,7 @@ use crate::evidence::initial_list::CompleteList;
 use crate::model::map::HashSet;
 use crate::model::{
     Ack, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, Operation, Priority,
-    Signal, TargetCluster, TimePoint, Write,
+    Signal, TargetCluster, Term, TimePoint, Write,
 };
 
 /// Write that an API server rejected.
@@ -27,16 +27,34 @@ impl Index {
     /// Applies an event of the hub.
     pub fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
         let list = CompleteList::of_hub(&event);
-        let was_listed = self.hub.is_listed();
+        let (was_listed, was_current) = (self.hub.is_listed(), self.is_hub_current());
         let change = self.hub.apply(event, now);
         if !was_listed && self.hub.is_listed() {
             self.mark_all_services();
+            self.mark_all_clusters();
+        }
+        if !was_current && self.is_hub_current() {
+            let withheld = std::mem::take(&mut self.withheld);
+            self.mark_services(withheld, Priority::High);
             self.mark_all_clusters();
         }
         if let Some(list) = list {
             self.compare_hub(list);
         }
         self.note_hub_change(change);
+    }
+
+    /// Begins a term: nothing is deleted before the watches of the hub report that their lists are
+    /// [`Signal::Current`] in it.
+    pub fn begin_term(&mut self, term: Term) {
+        self.hub.evidence.term = term;
+        self.withheld.clear();
+    }
+
+    /// Notes that deletions of objects of a service are withheld until the hub is listed in this
+    /// term. The service is reconciled then.
+    pub fn note_withheld(&mut self, key: &ServiceKey) {
+        self.withheld.insert(key.clone());
     }
 
     /// Marks everything that changes of the hub affect.

@@ -31,6 +31,12 @@ impl Index {
         self.hub.is_listed()
     }
 
+    /// Whether the hub was listed since this process began to write. Until then another leader may
+    /// have seen a later state of the hub, so nothing is deleted.
+    pub(crate) fn is_hub_current(&self) -> bool {
+        self.hub.evidence.is_current()
+    }
+
     /// Lists the annotations of a MultiClusterService whose values its Namespace gives, name and
     /// value.
     pub(crate) fn defaulted<'a>(&'a self, key: &'a ServiceKey) -> Vec<(&'a str, &'a str)> {

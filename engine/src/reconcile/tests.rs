@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
-use crate::fixtures::{Environment, env, key, name};
+use crate::fixtures::{Environment, env, hub_event, key, name};
 use crate::messages::events::member_leftovers;
 use crate::model::{Failure, FailureKind, MemberEvent, MemberState, Signal};
 use crate::removal::Leftovers;
@@ -582,6 +582,29 @@ fn new_leader_retains_copies_of_sources_that_it_could_not_observe() {
     assert_eq!(addresses(&env), BTreeSet::from(both));
     env.list("member1").pass(Duration::from_secs(60));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+}
+
+#[test]
+fn new_leader_deletes_nothing_before_the_hub_is_listed_in_its_term() {
+    let mut env = both(true);
+    env.index.begin_term(2);
+    let spec = json!({"spec": {"consumerClusters": [{"name": "member1"}]}});
+    let current = |env: &mut Environment, kind, term| {
+        env.observe_hub(hub_event(kind, Signal::Current(term)))
+            .settle();
+        env.addresses("member2", "foo").contains(&"10.1.0.5".to_owned())
+    };
+    env.on_hub(mcs("foo").with(spec)).settle();
+    for (kind, term) in [
+        (Kind::Mcs, 2),
+        (Kind::Service, 2),
+        (Kind::Cluster, 2),
+        (Kind::Namespace, 1),
+    ] {
+        assert!(current(&mut env, kind, term), "{kind:?}");
+    }
+    assert!(!current(&mut env, Kind::Namespace, 2));
+    env.assert_at_rest();
 }
 
 #[test]

@@ -121,7 +121,7 @@ async fn watch_lists_in_pages_and_survives_its_api_server() {
         match next(&mut signals).await {
             Signal::Connected => connected = true,
             Signal::Failed(_) => connected = false,
-            Signal::Confirmed => {}
+            Signal::Confirmed | Signal::Current(_) => {}
             Signal::DeletionsSuspended(missing) => panic!("{missing} are missing at once"),
             Signal::Listed(all) => {
                 known = all

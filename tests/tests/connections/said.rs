@@ -87,7 +87,7 @@ impl Said {
                 let listed = self.listed.entry(kind).or_default();
                 listed.retain(|name| *name != gone);
             }
-            Signal::Confirmed => {}
+            Signal::Confirmed | Signal::Current(_) => {}
             Signal::DeletionsSuspended(missing) => panic!("{missing} {kind} are missing at once"),
             Signal::Connected => *self.connected.entry(kind).or_default() += 1,
             Signal::Failed(failure) => self.failed.entry(kind).or_default().push(failure.kind),

@@ -77,6 +77,7 @@ impl HubImports {
             Signal::Applied(_) | Signal::Deleted(_) => {}
             Signal::Confirmed
             | Signal::DeletionsSuspended(_)
+            | Signal::Current(_)
             | Signal::Connected
             | Signal::Failed(_) => {}
         }

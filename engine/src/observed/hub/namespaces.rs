@@ -38,6 +38,7 @@ impl Namespaces {
             Signal::Deleted(namespace) => self.remove(namespace.name, &mut changed),
             Signal::Confirmed
             | Signal::DeletionsSuspended(_)
+            | Signal::Current(_)
             | Signal::Connected
             | Signal::Failed(_) => {}
         }

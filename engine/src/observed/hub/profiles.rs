@@ -62,6 +62,7 @@ impl Profiles {
             }
             Signal::Confirmed
             | Signal::DeletionsSuspended(_)
+            | Signal::Current(_)
             | Signal::Connected
             | Signal::Failed(_) => {}
         }

@@ -83,6 +83,7 @@ impl Works {
             Signal::Deleted(work) => self.remove(&work.id, change),
             Signal::Confirmed
             | Signal::DeletionsSuspended(_)
+            | Signal::Current(_)
             | Signal::Connected
             | Signal::Failed(_) => {}
         }

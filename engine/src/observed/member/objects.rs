@@ -154,6 +154,7 @@ impl<V: View> Objects<V> {
             }
             Signal::Confirmed
             | Signal::DeletionsSuspended(_)
+            | Signal::Current(_)
             | Signal::Connected
             | Signal::Failed(_) => {}
         }

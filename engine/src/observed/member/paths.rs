@@ -63,6 +63,7 @@ impl Paths {
             | Signal::Deleted(None)
             | Signal::Confirmed
             | Signal::DeletionsSuspended(_)
+            | Signal::Current(_)
             | Signal::Connected
             | Signal::Failed(_) => false,
         }
