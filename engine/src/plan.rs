@@ -382,6 +382,7 @@ impl Native<'_> {
             network: &index.network(name),
             ports: &ports,
             traffic_distribution: service.traffic_distribution(observed),
+            is_headless: service.is_headless(observed),
             capabilities: Capabilities::of(member),
             tiers: tiers.as_ref(),
             shares: shares.as_ref(),

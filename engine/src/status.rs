@@ -419,11 +419,11 @@ impl View<'_> {
     /// Returns the addresses of the load balancers that lead to the service.
     fn ingress(&self) -> Vec<LoadBalancerIngress> {
         let untouched = self.desired.members.is_untouched();
-        let spec = self.mcs.spec.as_ref();
-        let exposure = spec.map_or(ExposureType::CrossCluster, |spec| spec.exposure);
-        if untouched || exposure != ExposureType::LoadBalancer {
+        let spec = self.mcs.spec.as_ref().ok();
+        let spec = spec.filter(|spec| spec.exposure == ExposureType::LoadBalancer && !untouched);
+        let Some(spec) = spec else {
             return self.mcs.ingress.clone();
-        }
+        };
         if let Some(entries) = &self.desired.entry_clusters {
             return entries.ingress(self.index, self.key, &self.mcs.ingress);
         }
@@ -438,7 +438,9 @@ impl View<'_> {
             .iter()
             .filter_map(|name| known(name)?.service(self.key));
         let reported = services.flat_map(|service| service.ingress.clone());
-        if used.iter().all(|name| known(name).is_some()) {
+        let mut suspected = self.index.suspected_clusters().iter();
+        let may_lack = suspected.any(|name| spec.providers.includes(name));
+        if !may_lack && used.iter().all(|name| known(name).is_some()) {
             return reported.collect();
         }
         // Nothing proves that the load balancer of a cluster that cannot be asked is gone.

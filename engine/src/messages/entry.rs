@@ -11,7 +11,20 @@ impl NoEntry {
     pub(crate) fn sentence(&self, key: &ServiceKey, provider: &ClusterName) -> String {
         match self {
             Self::NotDeclared => format!("nothing says how to reach {provider}"),
+            Self::HeadlessConsumer => {
+                format!(
+                    "{key} is a headless Service in the consumer, and {provider} is entered by other ports"
+                )
+            }
             Self::Refused(why, _) => match why {
+                Why::ExternalName => {
+                    format!(
+                        "Service {key} of {provider} is of type ExternalName, and has no endpoints"
+                    )
+                }
+                Why::PortsRefused => format!(
+                    "the load balancer of Service {key} of {provider} reports an error of each port"
+                ),
                 Why::Headless => {
                     format!("Service {key} is headless, and its names lead to pods alone")
                 }
@@ -58,6 +71,9 @@ impl NoEntry {
                 EntryUnknown::Hostname(host) => format!(
                     "the hostname {host} of the load balancer of Service {key} of {provider} has no address"
                 ),
+                EntryUnknown::Ports => format!(
+                    "the EndpointSlices of Service {key} of {provider} have not caught up with its ports"
+                ),
                 EntryUnknown::LoadBalancer => {
                     format!("the load balancer of Service {key} of {provider} has no address yet")
                 }
@@ -79,7 +95,14 @@ impl NoEntry {
                 labels::REACH,
                 Reach::VALUES[0]
             ),
+            Self::HeadlessConsumer => format!(
+                "give Service {key} a virtual address, or {provider} the network of its consumers"
+            ),
             Self::Refused(why, _) => match why {
+                Why::ExternalName => in_provider(&format!(
+                    "patch service {name} -p '{{\"spec\":{{\"type\":\"ClusterIP\",\"externalName\":null}}}}'"
+                )),
+                Why::PortsRefused => in_provider(&format!("describe service {name}")),
                 Why::Headless => format!(
                     "give Service {key} a virtual address, or {provider} the network of its consumers"
                 ),
@@ -117,6 +140,9 @@ impl NoEntry {
                 EntryUnknown::Hostname(host) => {
                     format!("beside the controller: getent ahosts {host}")
                 }
+                EntryUnknown::Ports => in_provider(&format!(
+                    "get endpointslices -l kubernetes.io/service-name={name}"
+                )),
                 EntryUnknown::Service | EntryUnknown::LoadBalancer => {
                     in_provider(&format!("describe service {name}"))
                 }

@@ -410,6 +410,9 @@ impl Planner<'_> {
         let (key, exposure) = (self.origin.key, self.origin.exposure);
         let index = self.origin.index;
         let entry = provider.entry((index, key), exposure, self.consumer.network);
+        let refused = Err(NoEntry::HeadlessConsumer);
+        let is_refused = self.consumer.is_headless && entry.is_some_and(Result::is_ok);
+        let entry = if is_refused { Some(&refused) } else { entry };
         if let Some(entry) = entry {
             let entries = &mut self.desired.entries;
             entries.insert(provider.name.clone(), entry.clone());
@@ -552,7 +555,9 @@ impl NoEntry {
     /// Returns the decision about the copies of a provider without an entry.
     fn ruling(&self) -> Ruling {
         match self {
-            Self::NotDeclared => Ruling::requested(Request::OtherNetwork),
+            Self::NotDeclared | Self::HeadlessConsumer => {
+                Ruling::requested(Request::OtherNetwork)
+            }
             Self::Refused(_, proof) => {
                 Ruling::Withdraw(Withdraw::Observed(Observation::NoEntry, *proof))
             }

@@ -17,11 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, NodeAddress, PortId, Reach, ServiceKey, dns1123_label};
+use causeway::domain::{
+    ClusterName, NodeAddress, PortId, Reach, ServiceKey, ServicePort, dns1123_label,
+};
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
 
 use self::condition::Best;
 pub(crate) use self::refusal::{EntryUnknown, NoEntry, Why};
-use super::providers::candidates;
+use super::providers::{PortFit, candidates};
 use crate::model::ObservedNode;
 use crate::model::slice::{
     AddressType, Exposure, SliceManager, SlicePort, SourceEndpoint, SourceSlice, SourceVersion,
@@ -123,10 +126,18 @@ impl Entry {
     /// The reason why it has none, or why that is unknown.
     pub(crate) fn of(site: &Site<'_>) -> Result<Self, NoEntry> {
         let reach = site.reach.ok_or(NoEntry::NotDeclared)?;
-        let service = site.member.service(site.key);
-        let service = service.ok_or(EntryUnknown::Service)?;
-        if service.shape.kind != ServiceKind::ClusterIp {
-            return Err(NoEntry::of_service(service, Why::Headless));
+        let Some(service) = site.member.service(site.key) else {
+            return match site.lacks_slices() {
+                true => Ok(Self::empty()),
+                false => Err(EntryUnknown::Service.into()),
+            };
+        };
+        match service.shape.kind {
+            ServiceKind::ClusterIp => {}
+            ServiceKind::Headless => return Err(NoEntry::of_service(service, Why::Headless)),
+            ServiceKind::ExternalName => {
+                return Err(NoEntry::of_service(service, Why::ExternalName));
+            }
         }
         let selected = site.companion_type().is_some();
         let sources = site.sources().filter(|one| leads_to(selected, one));
@@ -140,13 +151,26 @@ impl Entry {
             Reach::LoadBalancer => site.by_load_balancer(service, &sources)?,
             Reach::NodePorts(kind) => site.by_node_ports(service, kind, &sources)?,
         };
-        let ports = door.ports(&sources)?;
+        let ports = door.ports(service, &sources)?;
         Ok(Self {
             ports,
             endpoints,
             behind: Behind { selected, nodes },
             version: sources.first().map(|source| source.version.clone()),
         })
+    }
+
+    /// Returns the entry to a Service that is gone with its slices: it leads nowhere.
+    fn empty() -> Self {
+        Self {
+            ports: Box::default(),
+            endpoints: Vec::new(),
+            behind: Behind {
+                selected: false,
+                nodes: None,
+            },
+            version: None,
+        }
     }
 
     /// Returns its slices, one for each address family that it has.
@@ -254,6 +278,12 @@ impl<'a> Site<'a> {
         candidates(self.member, self.key).filter_map(|(_, candidate)| candidate.ok())
     }
 
+    /// Whether the provider is known to have no slice of the Service.
+    fn lacks_slices(&self) -> bool {
+        let has_slice = self.member.sources(self.key).next().is_some();
+        self.member.sources_are_known(self.key) && !has_slice
+    }
+
     /// Returns the type of the companion that is the entry, or will be; `None` where the Service is
     /// the entry itself, or none is possible.
     pub(crate) fn companion_type(&self) -> Option<CompanionType> {
@@ -261,7 +291,7 @@ impl<'a> Site<'a> {
         let shape = &service.shape;
         let can_be = shape.kind == ServiceKind::ClusterIp && !shape.selector.is_empty();
         let type_ = match self.reach? {
-            Reach::NodePorts(_) if self.own_node_ports(service).is_none() => {
+            Reach::NodePorts(_) if self.whole_node_ports(service).is_none() => {
                 CompanionType::NodePort
             }
             Reach::ClusterIp if self.holds_copies => CompanionType::NodePort,
@@ -278,6 +308,15 @@ impl<'a> Site<'a> {
     fn own_node_ports(&self, service: &'a ServiceView) -> Option<&'a NodePorts> {
         let own = service.node_ports.as_deref();
         own.filter(|ports| ports.is_local || !self.holds_copies)
+    }
+
+    /// Returns its node ports if they may be the entry and each port of the Service has one. A
+    /// Service with `allocateLoadBalancerNodePorts: false` has none.
+    fn whole_node_ports(&self, service: &'a ServiceView) -> Option<&'a NodePorts> {
+        let mut all = service.shape.ports.iter();
+        let own = self.own_node_ports(service)?;
+        all.all(|shape| own.get(shape.port.id).is_some())
+            .then_some(own)
     }
 
     /// Returns the Service if its load balancer may be the entry.
@@ -337,17 +376,9 @@ impl<'a> Site<'a> {
             let host = host.map(|host| EntryUnknown::Hostname(host.into()));
             return Err(host.unwrap_or(EntryUnknown::LoadBalancer).into());
         }
-        let fails = |port: PortId| {
-            let ports = service
-                .ingress
-                .iter()
-                .flat_map(|one| one.ports.iter().flatten());
-            let mut ports = ports.filter(|one| one.error.is_some());
-            ports.any(|one| one.port == i32::from(port.number))
-        };
         let door = Door {
             service,
-            number: Box::new(move |port| (!fails(port)).then(|| port.number.into())),
+            number: Box::new(|port| (!refuses(service, port)).then(|| port.number.into())),
         };
         Ok(Found::at_addresses(door, addresses.into_iter(), sources))
     }
@@ -377,7 +408,7 @@ impl<'a> Site<'a> {
         kind: NodeAddress,
         sources: &[&Arc<SourceSlice>],
     ) -> Result<Found<'a>, NoEntry> {
-        let (door, ports) = match self.own_node_ports(service) {
+        let (door, ports) = match self.whole_node_ports(service) {
             Some(ports) => (service, ports),
             None => {
                 let companion = self.companion(service, Why::NoSelector)?;
@@ -427,8 +458,33 @@ impl<'a> Door<'a> {
     }
 
     /// Returns the ports of the entry: those of the Service that any slice has, under their names.
-    fn ports(&self, sources: &[&Arc<SourceSlice>]) -> Result<Box<[SlicePort]>, NoEntry> {
+    ///
+    /// # Errors
+    /// The companion or the slices have not caught up with the ports of the `own` Service, or no
+    /// port leads to them.
+    fn ports(
+        &self,
+        own: &ServiceView,
+        sources: &[&Arc<SourceSlice>],
+    ) -> Result<Box<[SlicePort]>, NoEntry> {
+        let wanted = own.shape.ports.iter().map(|shape| shape.port.clone());
+        let wanted: Vec<_> = wanted.collect();
+        let has = |port: &ServicePort| {
+            let mut ports = self.service.shape.ports.iter();
+            ports.any(|shape| shape.port == *port)
+        };
+        if !wanted.iter().all(has) {
+            return Err(EntryUnknown::Companion.into());
+        }
+        let fit = PortFit {
+            provider: &wanted,
+            consumer: &wanted,
+        };
+        if sources.iter().any(|source| fit.is_behind(source)) {
+            return Err(EntryUnknown::Ports.into());
+        }
         let mut ports = Vec::new();
+        let mut is_refused = false;
         for shape in &self.service.shape.ports {
             let port = &shape.port;
             let mut of_slices = sources.iter().flat_map(|source| &source.ports);
@@ -440,12 +496,30 @@ impl<'a> Door<'a> {
                     number: Some(number),
                     ..in_slice.clone()
                 }),
-                None if self.service.shape.load_balancer => {}
+                None if self.service.shape.load_balancer => is_refused = true,
                 None => return Err(EntryUnknown::NodePort(port.id).into()),
             }
         }
-        Ok(ports.into())
+        match ports.is_empty() && is_refused {
+            true => Err(NoEntry::of_service(own, Why::PortsRefused)),
+            false => Ok(ports.into()),
+        }
     }
+}
+
+/// Whether a load balancer reports an error of a port on each address on which it reports on the
+/// port (core/v1 `PortStatus`).
+fn refuses(service: &ServiceView, port: PortId) -> bool {
+    let is_of_port = |one: &&PortStatus| {
+        one.port == i32::from(port.number) && *one.protocol == *port.protocol.as_str()
+    };
+    let of_address = |address: &LoadBalancerIngress| {
+        let mut ports = address.ports.iter().flatten();
+        ports
+            .find(is_of_port)
+            .is_some_and(|one| one.error.is_some())
+    };
+    !service.ingress.is_empty() && service.ingress.iter().all(of_address)
 }
 
 /// Lists the hostnames of a load balancer, at most sixteen. A text that is none is left out: its API

@@ -49,6 +49,7 @@ struct Counted {
     ports: Box<[ServicePort]>,
     families: [bool; 2],
     by_entry: bool,
+    is_headless: bool,
     readiness: Option<Readiness>,
 }
 
@@ -100,10 +101,12 @@ impl<'a> Provider<'a> {
     ) -> Option<Readiness> {
         let member = self.member?;
         let families = [frontend.ipv4, frontend.ipv6];
-        let by_entry = entry.is_some();
+        let (by_entry, is_headless) = (entry.is_some(), frontend.is_headless);
         let mut counted = self.counted.borrow_mut();
         let is_same = |one: &&Counted| {
-            *one.ports == *frontend.ports && one.families == families && one.by_entry == by_entry
+            *one.ports == *frontend.ports
+                && one.families == families
+                && (one.by_entry, one.is_headless) == (by_entry, is_headless)
         };
         if let Some(known) = counted.iter().find(is_same) {
             return known.readiness;
@@ -125,6 +128,7 @@ impl<'a> Provider<'a> {
             ports: frontend.ports.into(),
             families,
             by_entry,
+            is_headless,
             readiness,
         });
         readiness

@@ -192,6 +192,16 @@ impl DesiredService {
         }
     }
 
+    /// Whether the member's Service is, or will be, headless.
+    pub(crate) fn is_headless(&self, observed: Option<&ServiceView>) -> bool {
+        let kind = match self {
+            Self::Own(own) => Some(own.shape.kind),
+            Self::Foreign => observed.map(|service| service.shape.kind),
+            Self::Conflict(_) => None,
+        };
+        kind == Some(ServiceKind::Headless)
+    }
+
     /// Returns the traffic preference of the member's Service.
     pub(crate) fn traffic_distribution<'a>(
         &'a self,

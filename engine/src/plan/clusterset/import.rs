@@ -354,10 +354,9 @@ pub(crate) fn derived_service(
     let first = observed.and_then(|service| service.ip_families.first());
     let only = Some(&shape.ip_families).filter(|families| families.len() == 1);
     let only = only.and_then(|families| families.first());
-    // The first family of a Service cannot change: where it is not the one that is left, both stay.
-    let keeps_both = only.is_some()
-        && first.is_some_and(|first| Some(first) != only)
-        && observed.is_some_and(|service| service.shape.dual_stack);
+    // The first family of a Service cannot change: where it is not the one that is left, both are
+    // requested, and the member assigns those that it supports.
+    let keeps_both = only.is_some() && first.is_some_and(|first| Some(first) != only);
     let dual_stack = shape.ip_families.len() > 1 || keeps_both;
     OwnService {
         shape: ServiceShape {

@@ -146,6 +146,7 @@ impl Importer<'_> {
             network: &self.index.network(self.name),
             ports: &ports,
             traffic_distribution: preference,
+            is_headless: own.is_some_and(|service| service.is_headless(observed)),
             capabilities: Capabilities::of(self.member),
         };
         let import = match is_foreign {

@@ -93,6 +93,7 @@ impl Importer<'_> {
             network: &self.index.network(self.name),
             ports: &ports,
             traffic_distribution: theirs.traffic_distribution(observed),
+            is_headless: theirs.is_headless(observed),
             capabilities: Capabilities::of(self.member),
             tiers: None,
             shares: None,

@@ -167,6 +167,31 @@ fn an_export_of_another_address_family_than_the_imports_says_so() {
 }
 
 #[test]
+fn import_gets_the_family_of_the_exports_that_are_left() {
+    let mut env = exported();
+    for member in ["member1", "member2", "member3"] {
+        env.server(member).families = vec!["IPv4", "IPv6"];
+    }
+    let six = json!({"spec": {"ipFamilies": ["IPv6"]}});
+    let endpoints = slice("foo-six", "foo").port("http", 8080);
+    let endpoints = endpoints.endpoint("fd00:2::5");
+    env.on("member2", foo().with(six))
+        .off("member2", Kind::Slice, "foo-def")
+        .on("member2", endpoints.with(json!({"addressType": "IPv6"})))
+        .on("member2", export("foo"))
+        .settle();
+    assert_eq!(
+        derived(&env, "member3")["spec"]["ipFamilies"],
+        json!(["IPv4"])
+    );
+    env.off("member1", Kind::Export, "foo").settle();
+    let spec = &derived(&env, "member3")["spec"];
+    assert_eq!(spec["ipFamilies"], json!(["IPv4", "IPv6"]));
+    assert_eq!(env.addresses("member3", "derived-foo"), ["fd00:2::5"]);
+    env.assert_at_rest();
+}
+
+#[test]
 fn an_import_that_is_local_because_its_exporter_is_needs_no_remark() {
     let mut env = exported();
     let local = json!({"spec": {"internalTrafficPolicy": "Local"}});

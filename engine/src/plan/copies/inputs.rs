@@ -42,6 +42,8 @@ pub(crate) struct Consumer<'a> {
     pub ports: &'a [ServicePort],
     /// Traffic preference of its Service.
     pub traffic_distribution: Option<&'a str>,
+    /// Whether its Service is headless: no entry of another network leads to it.
+    pub is_headless: bool,
     /// Fields that the cluster's Kubernetes version stores.
     pub capabilities: Capabilities,
     /// Tiers of its providers; `None` where it uses all of them alike.

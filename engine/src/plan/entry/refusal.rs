@@ -13,6 +13,9 @@ use crate::reasons::Reason;
 pub(crate) enum NoEntry {
     /// Neither its Cluster nor the service declares a way.
     NotDeclared,
+    /// The Service of the consumer is headless: its names resolve to addresses, and the entry
+    /// answers on other ports.
+    HeadlessConsumer,
     /// The Service allows none.
     Refused(Why, Proof),
     /// It is unknown whether it has one, or which.
@@ -24,6 +27,8 @@ pub(crate) enum NoEntry {
 pub(crate) enum Why {
     /// It is headless: its names resolve to addresses, and the entry answers on other ports.
     Headless,
+    /// It is another name for a name in DNS, and has no endpoints.
+    ExternalName,
     /// It has no node ports of its own and no selector, so a companion would have no endpoints.
     NoSelector,
     /// Copies belong to it, so its virtual address leads to them, and it has no selector for a
@@ -39,6 +44,8 @@ pub(crate) enum Why {
     NoAddress,
     /// Copies belong to it, and its load balancer leads to them.
     HoldsCopies,
+    /// Its load balancer reports an error of each port.
+    PortsRefused,
 }
 
 /// What is missing to know an entry.
@@ -54,6 +61,8 @@ pub(crate) enum EntryUnknown {
     Node(Box<str>),
     /// The port of the nodes that leads to this port.
     NodePort(PortId),
+    /// The slices with the ports of the Service, which has changed them.
+    Ports,
     /// The addresses of the load balancer.
     LoadBalancer,
     /// The addresses of this hostname, which the load balancer has.
@@ -65,7 +74,7 @@ impl NoEntry {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Self::NotDeclared => Reason::NoReach,
-            Self::Refused(..) => Reason::EntryRefused,
+            Self::HeadlessConsumer | Self::Refused(..) => Reason::EntryRefused,
             Self::Unknown(_) => Reason::EntryPending,
         }
     }

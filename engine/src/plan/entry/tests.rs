@@ -4,7 +4,9 @@ use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
-use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, node, service, slice};
+use crate::fixtures::objects::{
+    Kind, Object, cluster, export, mcs, namespace, node, service, slice,
+};
 use crate::fixtures::{Environment, env, key};
 
 mod companion;
@@ -142,6 +144,86 @@ fn another_network_gets_the_addresses_of_the_load_balancer() {
 }
 
 #[test]
+fn renamed_port_leaves_copies_while_the_slices_have_its_former_name() {
+    let virtual_address = json!({"spec": {"clusterIP": "10.96.0.7"}});
+    for (reach, own) in [
+        ("node-ports", json!({"spec": {"type": "NodePort"}})),
+        ("node-ports", json!({})),
+        ("cluster-ip", virtual_address),
+    ] {
+        let mut env = provided(reach, own.clone());
+        let before = reached(&env);
+        env.on("member1", service("foo").port("web", 80).with(own))
+            .settle();
+        assert_eq!(reached(&env), before, "{reach}");
+        let named = json!({"ports": [{"name": "web", "port": 8080, "protocol": "TCP"}]});
+        env.on("member1", pods().with(named)).settle();
+        assert_eq!(reached(&env), before, "{reach}");
+        assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+    }
+}
+
+#[test]
+fn entry_goes_with_the_service_and_its_slices() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    let ends = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["shop/x"]}});
+    env.on("member1", namespace("shop").with(ends))
+        .off("member1", Kind::Service, "foo")
+        .settle();
+    assert_eq!(reached(&env).0.len(), 2, "there are slices");
+    env.off("member1", Kind::Slice, "foo-abc").settle();
+    assert_eq!(env.copies("member2", "foo"), []);
+}
+
+#[test]
+fn load_balancer_without_node_ports_gets_a_companion() {
+    let own = json!({"spec": {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false}});
+    let env = provided("node-ports", own);
+    let companion = key("foo").companion();
+    let port = node_port(&env, "member1", &companion.name);
+    assert!(port.is_some(), "a companion");
+    assert_eq!(reached(&env).1, port);
+}
+
+#[test]
+fn headless_consumer_gets_no_entry() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    env.on_hub(foo().with(json!({"spec": {"clusterIP": "None"}})))
+        .off("member2", Kind::Service, "foo")
+        .settle();
+    assert_eq!(env.copies("member2", "foo"), []);
+    let ready = env.says("foo", "Ready");
+    assert!(
+        ready.contains("a headless Service in the consumer"),
+        "{ready}"
+    );
+}
+
+#[test]
+fn load_balancer_fails_a_port_by_protocol_and_on_each_address() {
+    let udp = json!({"port": 80, "protocol": "UDP", "error": "MixedProtocolNotSupported"});
+    let tcp = json!({"port": 80, "protocol": "TCP", "error": "Quota"});
+    for (ports, copies) in [
+        ([udp, Value::Null], 1),
+        ([tcp.clone(), Value::Null], 1),
+        ([tcp.clone(), tcp], 0),
+    ] {
+        let ingress = ports.into_iter().zip(["203.0.113.7", "203.0.113.8"]);
+        let ingress = ingress.map(|(port, ip)| match port {
+            Value::Null => json!({"ip": ip}),
+            port => json!({"ip": ip, "ports": [port]}),
+        });
+        let ingress: Vec<_> = ingress.collect();
+        let balanced = json!({
+            "spec": {"type": "LoadBalancer"},
+            "status": {"loadBalancer": {"ingress": ingress}},
+        });
+        let env = provided("load-balancer", balanced);
+        assert_eq!(env.copies("member2", "foo").len(), copies);
+    }
+}
+
+#[test]
 fn port_that_the_load_balancer_refuses_is_left_out() {
     let balanced = json!({
         "spec": {"type": "LoadBalancer"},
@@ -152,6 +234,8 @@ fn port_that_the_load_balancer_refuses_is_left_out() {
     });
     let env = provided("load-balancer", balanced);
     assert_eq!(env.copies("member2", "foo"), []);
+    let ready = env.says("foo", "Ready");
+    assert!(ready.contains("reports an error of each port"), "{ready}");
 }
 
 #[test]

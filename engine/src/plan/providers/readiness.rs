@@ -32,6 +32,8 @@ pub(crate) struct Frontend<'a> {
     pub ipv4: bool,
     /// Whether it leads to IPv6 endpoints.
     pub(crate) ipv6: bool,
+    /// Whether it is headless: an entry of another network answers on other ports.
+    pub(super) is_headless: bool,
     /// Entry of the provider.
     entry: Option<&'a Entry>,
 }
@@ -47,6 +49,7 @@ impl<'a> Frontend<'a> {
             ports,
             ipv4: has("IPv4"),
             ipv6: has("IPv6"),
+            is_headless: service.is_some_and(|one| one.shape.kind == ServiceKind::Headless),
             entry: None,
         }
     }
@@ -76,7 +79,9 @@ impl<'a> Frontend<'a> {
     pub(super) fn leads_to_entry(&self, entry: &Entry) -> bool {
         let families = [AddressType::Ipv4, AddressType::Ipv6];
         let mut families = families.into_iter();
-        families.any(|family| self.leads_to(family) && entry.has_family(family))
+        let has_address =
+            families.any(|family| self.leads_to(family) && entry.has_family(family));
+        !self.is_headless && has_address
     }
 
     fn leads_to(&self, address_type: AddressType) -> bool {
