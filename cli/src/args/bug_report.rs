@@ -21,8 +21,9 @@ pub(super) const BUG_REPORT_EXAMPLES: &str = "Examples:
   kubectl mcs bug-report -n shop
 
 Gathers versions, causeway's objects, conditions and Events of the hub and the members, the logs and metrics of the pods of causeway, the output \
-of check and status, and that of explain for what is not ready. Nothing is changed, and nothing is sent. Tokens, the data of Secrets and \
-ConfigMaps, private keys and passwords are left out; names and addresses are not. What cannot be read is named in the archive and at the end.
+of check and status, that of explain for what is not ready, and the last results of verify. Nothing is changed, and nothing is sent. Tokens, the \
+data of Secrets and of other ConfigMaps, private keys and passwords are left out; names and addresses are not. What cannot be read is named in \
+the archive and at the end.
 
 Required rights on the hub: none; what you may not read is missing. As much as possible is gathered by who may list MultiClusterServices, Clusters, \
 Services, EndpointSlices, Events, CRDs, webhook configurations and roles; in the namespace of causeway get pods/log and pods/proxy, list pods, \

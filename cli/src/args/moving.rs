@@ -25,10 +25,10 @@ at any point and run again. If the MultiClusterService is being deleted, removin
 propagate the Service itself.
 
 Each write is printed as the equivalent kubectl command. Required rights on the hub: list MultiClusterServices, list and watch \
-Works, patch and delete Works, patch MultiClusterServices, get Services, list Clusters, get the Secrets of the members and namespace kube-system. Optional: get Leases in \
-causeway-system and karmada-system, and ResourceBindings.
+Works, patch and delete Works, patch MultiClusterServices, get Services, list Clusters, get the Secrets of the members and namespace kube-system, get Leases in \
+causeway-system and karmada-system, which show whether the controllers run. Optional: get ResourceBindings.
 
-Exit code: 0 adopted, or nothing to do; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, or a dry run could not read a member.";
+Exit code: 0 adopted, or nothing to do; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, a Lease cannot be read, or a dry run could not read a member.";
 
 pub(crate) const HAND_OVER_EXAMPLES: &str = "Examples:
   # Move Service shop/foo to Karmada's controllers, and wait until nothing of causeway's remains
@@ -45,9 +45,9 @@ causeway's controller withdraws each of its copies once Karmada's slice of the s
 removes causeway's finalizer from the MultiClusterService at the end. causeway's controller must run until then.
 
 Required rights on the hub: list and patch MultiClusterServices, list Works, get Services, list Clusters, get the Secrets of the members and \
-namespace kube-system. Optional: get Leases in causeway-system and karmada-system, and ResourceBindings.
+namespace kube-system, get Leases in causeway-system and karmada-system, which show whether the controllers run. Optional: get ResourceBindings.
 
-Exit code: 0 nothing of causeway's remains in any member; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, or a dry run could not read a member.";
+Exit code: 0 nothing of causeway's remains in any member; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, a Lease cannot be read, or a dry run could not read a member.";
 
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| wait.help("Wait until the move is complete; with false, do only what is possible now")))]

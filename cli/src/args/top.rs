@@ -26,7 +26,7 @@ Required rights on the hub: list Clusters. For the watches, get the Secrets of t
 MultiClusterServices; for the metrics, list pods and get pods/proxy in the namespace of the controller. What you may not read is missing, with a \
 note.
 
-Exit code: 0 success; 1 neither could be read; 2 wrong usage; 3 the hub cannot be reached, or a part could not be read.";
+Exit code: 0 success; 1 failure; 2 wrong usage; 3 the hub cannot be reached, or a part or all of it could not be read.";
 
 /// What rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -30,7 +30,7 @@ The result is kept in ConfigMap causeway-verify.NAME of the service's namespace 
 Needs a context of each member in the kubeconfig, named as the member unless --member says otherwise, with the right to create, watch and delete pods \
 and read their logs in the namespace of the pods, and to read Services, EndpointSlices and ServiceImports.
 
-Exit code: 0 everything works; 1 something does not; 2 wrong usage; 3 nothing is known to be wrong, and something could not be tried.";
+Exit code: 0 everything works; 1 something does not; 2 wrong usage; 3 nothing is known to be wrong, and something could not be read or tried.";
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {

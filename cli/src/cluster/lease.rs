@@ -79,6 +79,12 @@ impl Controller {
         }
     }
 
+    /// Returns the reason that the controller is known not to run: its Lease exists, and nobody
+    /// renews it. Without the Lease the controller may use another one.
+    pub(crate) fn stopped(&self, now: Timestamp) -> Option<String> {
+        self.problem(now).filter(|_| self.is_known())
+    }
+
     /// Returns the reason that the controller seems not to run, or `None`.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<String> {
         let Self::Lease(name, lease) = self else {
@@ -104,5 +110,34 @@ impl Controller {
                 _ => format!("causeway-controller is not running: nobody holds Lease {name}"),
             },
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn controller_is_known_to_be_stopped_by_its_lease_alone() {
+        let now: Timestamp = "2026-11-21T00:00:00Z".parse().expect("a time");
+        let lease = |holder: &str, renewed: &str| {
+            let spec = json!({ "holderIdentity": holder, "renewTime": renewed });
+            let lease = serde_json::from_value(json!({ "spec": spec })).expect("a Lease");
+            Controller::Lease(CONTROLLER_LEASE.to_owned(), Some(lease))
+        };
+        let lately = "2026-11-20T23:59:55.000000Z";
+        for (controller, is_stopped) in [
+            (Controller::NoLease, false),
+            (Controller::Unknown, false),
+            (Controller::Lease("x".to_owned(), None), false),
+            (lease("one", lately), false),
+            (lease("", lately), true),
+            (lease("one", "2026-11-20T00:00:00.000000Z"), true),
+        ] {
+            let stopped = controller.stopped(now).is_some();
+            assert_eq!(stopped, is_stopped, "{controller:?}");
+        }
     }
 }

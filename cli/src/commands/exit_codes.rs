@@ -1,5 +1,7 @@
 //! Exit codes of the errors of all commands.
 
+use causeway::domain::ClusterName;
+
 use crate::cluster::access::Side;
 use crate::cluster::api_server::RequestError;
 use crate::cluster::objects::ObjectError;
@@ -9,6 +11,8 @@ use crate::commands::install::InstallError;
 use crate::commands::join::JoinError;
 use crate::commands::membership::hub::HubError;
 use crate::commands::status::StatusError;
+use crate::commands::top::TopError;
+use crate::commands::verify::VerifyError;
 use crate::observe::once::GatherError;
 use crate::term::confirm::ConfirmError;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN, USAGE};
@@ -91,12 +95,29 @@ fn unknown_state_is_never_success() {
         what: String::new(),
     };
     assert_eq!(not_known.exit_code(), UNKNOWN);
+    assert_eq!(TopError::Nothing(String::new()).exit_code(), UNKNOWN);
+    let no_service = |unread: &str| VerifyError::NotFound {
+        what: "service shop/foo".to_owned(),
+        unread: unread.to_owned(),
+    };
+    assert_eq!(no_service("").exit_code(), PROBLEM);
+    assert_eq!(no_service("; not read: a").exit_code(), UNKNOWN);
 }
 
 #[test]
 fn problems_and_wrong_usage_have_different_exit_codes() {
     assert_eq!(GatherError::NoApi("Cluster").exit_code(), PROBLEM);
     assert_eq!(JoinError::JoinedAs("a".to_owned()).exit_code(), PROBLEM);
+    let stopped = JoinError::NoController {
+        name: ClusterName::try_from("a").expect("a name"),
+        why: "nobody holds the Lease".to_owned(),
+    };
+    assert_eq!(stopped.exit_code(), PROBLEM);
+    let text = stopped.to_string();
+    assert!(
+        text.contains("applied; the controller is not running"),
+        "{text}"
+    );
     assert_eq!(JoinError::Endpoint("x".to_owned()).exit_code(), USAGE);
     assert_eq!(InstallError::NoCertManager.exit_code(), PROBLEM);
     assert_eq!(ConfirmError::Declined("removed").exit_code(), PROBLEM);

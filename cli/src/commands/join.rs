@@ -25,6 +25,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::definitions;
 use crate::cluster::identity::AnotherCluster;
+use crate::cluster::lease;
 use crate::cluster::objects::{self, Run};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::UPGRADE;
@@ -103,6 +104,13 @@ pub(crate) enum JoinError {
         "an agent gives tokens of one hour; leave --token-lifetime out, or give --token-from=secret"
     )]
     LifetimeOfAgent,
+    #[error(
+        "{name} is applied; the controller is not running, so that its Ready condition may be \
+         older than this run ({why}). Earlier tokens were kept. Start the controller ({remedy}), or \
+         delete that Lease if the controller uses another, then run this again",
+        remedy = lease::REMEDY
+    )]
+    NoController { name: ClusterName, why: String },
     #[error("{name} is joined but not synced within {seconds} s{late}: {state}; {remedy}")]
     NotSynced {
         name: ClusterName,

@@ -19,7 +19,7 @@ use crate::args::MoveArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::karmada;
-use crate::cluster::lease::{self, Controller};
+use crate::cluster::lease::{self, Controller, LeaseName};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::observe::service::Snapshot;
@@ -37,16 +37,50 @@ pub(crate) enum MoveError {
     )]
     HubForbidden,
     #[error(
+        "you may not get Lease {lease} on the hub, which shows whether {program} runs{silence}. \
+         Nothing was moved; use a kubeconfig that may"
+    )]
+    LeaseForbidden {
+        lease: String,
+        program: &'static str,
+        /// Clause about silence that proves nothing, or empty.
+        silence: &'static str,
+    },
+    #[error(
         "MultiClusterService {0} not found on the hub, and no object of Karmada's belongs to one; kubectl mcs status -A shows all namespaces"
     )]
     NotFound(ServiceKey),
 }
 
+impl MoveError {
+    /// Returns the error of a user who may not get the Lease of causeway-controller.
+    fn of_controller(lease: &LeaseName) -> Self {
+        let lease = lease.0.iter();
+        let lease = lease.map(|(namespace, name)| format!("{namespace}/{name}"));
+        Self::LeaseForbidden {
+            lease: lease.collect(),
+            program: "causeway-controller",
+            silence: "",
+        }
+    }
+
+    /// Returns the error of a user who may not get the Lease of karmada-controller-manager, and for
+    /// whom Karmada's controllers wrote nothing.
+    fn of_manager() -> Self {
+        let (namespace, name) = gate::LEASE;
+        Self::LeaseForbidden {
+            lease: format!("{namespace}/{name}"),
+            program: name,
+            silence: "; that it does not write proves nothing if it does not run",
+        }
+    }
+}
+
 impl CommandError for MoveError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::HubForbidden => UNKNOWN,
-            _ => PROBLEM,
+            Self::HubForbidden | Self::LeaseForbidden { .. } => UNKNOWN,
+            Self::NotFound(_) => PROBLEM,
         }
     }
 }
@@ -185,14 +219,19 @@ impl Mover<'_> {
     /// not in the required state.
     async fn refused(&self, due: &[Snapshot]) -> Result<Option<String>, Failure> {
         let controller = Controller::read(self.hub, &self.args.controller.lease).await?;
+        if matches!(controller, Controller::Unknown) {
+            return Err(MoveError::of_controller(&self.args.controller.lease).into());
+        }
         if let Some(problem) = controller.problem(Timestamp::now()) {
             return Ok(Some(format!(
                 "{problem}: nothing would manage the service afterwards. {}",
                 lease::REMEDY
             )));
         }
-        let window = match gate::manager(self.hub).await? {
-            Manager::Answers(after) => self.args.observe.max(after),
+        let manager = gate::manager(self.hub).await?;
+        let window = match &manager {
+            Manager::Answers(after) => self.args.observe.max(*after),
+            Manager::Unknown => self.args.observe,
             Manager::Silent(why) => {
                 let reported = "so its feature gates cannot be determined; start it first";
                 return Ok(Some(format!("{why}, {reported}")));
@@ -210,17 +249,20 @@ impl Mover<'_> {
             self.note(gate::command(key))?;
         }
         let observed = gate::observe(self.hub, &probed, window).await;
-        let refusal = observed.map(|gate| {
+        let refusal = observed.map_err(Failure::from).and_then(|gate| {
+            if manager.leaves_unknown(&gate) {
+                return Err(MoveError::of_manager().into());
+            }
             // Without probes, silence of the controllers proves nothing.
             let unknown = probed.is_empty() && gate == Gate::Off && self.direction.gate;
-            (self.direction.refusal)(&gate).filter(|_| !unknown)
+            Ok((self.direction.refusal)(&gate).filter(|_| !unknown))
         });
         if !matches!(refusal, Ok(None)) {
             for key in &probed {
                 gate::probe(self.hub, key, None).await?;
             }
         }
-        Ok(refusal?)
+        refusal
     }
 
     fn planned(&self, snapshot: &Snapshot) -> Result<Outcome, OutputError> {

@@ -1,5 +1,6 @@
 //! Overview of members, services and exports, which `status` and `bug-report` report on.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use causeway::api::{Cluster, MultiClusterService};
@@ -104,8 +105,9 @@ impl Overview {
         if let (Some(key), Some(one)) = (self.key(), one) {
             let observed = match &one {
                 Ok(one) => observed(one),
-                Err(_) => Observed {
+                Err(why) => Observed {
                     health: None,
+                    unknown: services.iter().any(is_karmadas).then(|| why.to_string()),
                     unapplied: binding::unapplied(&self.hub, &key)
                         .await
                         .unwrap_or_default(),
@@ -184,14 +186,13 @@ impl Snapshot {
     }
 
     /// Records that `what` could not be read, and returns an empty value.
-    pub(super) fn unknown<T: Default>(&mut self, what: &str, why: &dyn std::error::Error) -> T {
+    pub(super) fn unknown<T: Default>(&mut self, what: &str, why: &dyn Display) -> T {
         self.unknown.push(format!("{what} are not shown: {why}"));
         T::default()
     }
 }
 
-/// Reads the health of the services that Karmada manages. A service that cannot be read has no
-/// health, so its conditions remain in effect.
+/// Reads the health of the services that Karmada manages. A service that cannot be read is unknown.
 pub(super) async fn karmadas(
     hub: &ApiServer,
     services: &[MultiClusterService],
@@ -200,13 +201,15 @@ pub(super) async fn karmadas(
     let managed = services.iter().filter(|service| is_karmadas(service));
     let known = managed.map(|service| async move {
         let key = key_of(service);
-        let snapshot = once::read(hub, &key, allow_insecure).await.ok();
-        let health = snapshot
-            .as_ref()
-            .and_then(|snapshot| observed(snapshot).health);
-        let known = Observed {
-            health,
-            unapplied: None,
+        let known = match once::read(hub, &key, allow_insecure).await {
+            Ok(snapshot) => Observed {
+                unapplied: None,
+                ..observed(&snapshot)
+            },
+            Err(why) => Observed {
+                unknown: Some(why.to_string()),
+                ..Observed::default()
+            },
         };
         (key, known)
     });

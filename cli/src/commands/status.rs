@@ -210,7 +210,8 @@ impl Query<'_> {
     }
 
     fn note_empty(&self, report: &Report) -> Result<(), OutputError> {
-        if report.is_empty() && self.args.name.is_none() && self.args.output.format.is_none() {
+        let is_text = self.args.output.format.is_none();
+        if report.is_empty() && report.is_complete() && self.args.name.is_none() && is_text {
             output::progress(format_args!(
                 "No MultiClusterServices and no exported services found {}.",
                 self.place()

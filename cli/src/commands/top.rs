@@ -24,7 +24,7 @@ use crate::observe::kubeconfigs;
 use crate::observe::once::{self, GatherError};
 use crate::observe::scope::Scope;
 use crate::observe::service::key_of;
-use crate::term::exit::{CommandError, ExitState, Failure};
+use crate::term::exit::{CommandError, ExitState, Failure, UNKNOWN};
 use crate::term::output;
 use crate::term::screen::Screen;
 use crate::views::top::report::Report;
@@ -37,7 +37,11 @@ pub(crate) enum TopError {
     Nothing(String),
 }
 
-impl CommandError for TopError {}
+impl CommandError for TopError {
+    fn exit_code(&self) -> u8 {
+        UNKNOWN
+    }
+}
 
 /// Measures and prints the result. Returns [`ExitState::Unknown`] if a part could not be measured.
 pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, Failure> {

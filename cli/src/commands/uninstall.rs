@@ -5,13 +5,12 @@ mod keep_services;
 mod leftovers;
 mod serving;
 
-use causeway::api::{Cluster, ClusterProfile, MultiClusterService, labels};
+use causeway::api::{Cluster, ClusterProfile, MultiClusterService};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{ClusterName, enrolment};
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::DynamicObject;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -20,7 +19,7 @@ use crate::args::UninstallArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
-use crate::cluster::definitions::{CLUSTERS, Kind, Origin, SERVICES};
+use crate::cluster::definitions::{CLUSTERS, Found, Kind, Origin, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::karmada;
 use crate::cluster::objects::{self, ObjectError};
@@ -107,15 +106,30 @@ struct Inventory {
     karmadas: ManagedByKarmada,
     services: usize,
     clusters: Vec<Cluster>,
-    /// Members whose credentials exist without a Cluster, for example after an interrupted
-    /// `--cascade`.
-    orphans: Vec<ClusterName>,
+    /// Secrets of members that exist without a Cluster, for example after an interrupted
+    /// `--cascade`, with the names of the members.
+    orphans: Vec<(ClusterName, DynamicObject)>,
     /// Commands that delete the ClusterProfiles of which Clusters are made.
     profiles: Vec<String>,
     /// Definitions of MultiClusterService and Cluster with their owners.
-    definitions: [(Kind, Origin); 2],
-    /// Objects to delete, in order.
+    definitions: [Definition; 2],
+    /// Objects to delete, in order, with their UIDs.
     objects: Vec<DynamicObject>,
+}
+
+/// Definition of a kind on the hub.
+struct Definition {
+    kind: Kind,
+    origin: Origin,
+    uid: Option<String>,
+}
+
+impl Definition {
+    async fn read(hub: &ApiServer, kind: Kind) -> Result<Self, ObjectError> {
+        let Found { origin, stored } = kind.find(hub).await?;
+        let uid = stored.and_then(|stored| stored.metadata.uid);
+        Ok(Self { kind, origin, uid })
+    }
 }
 
 /// Removes causeway from a hub.
@@ -160,8 +174,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
     for object in &inventory.objects {
         objects::remove(&hub, object).await?;
     }
-    for kind in definitions {
-        remove_definition(&hub, kind, args).await?;
+    for definition in definitions {
+        remove_definition(&hub, definition, args).await?;
     }
     inventory.print_kept(&hub, args).await?;
     if args.keep_services {
@@ -181,13 +195,16 @@ impl Inventory {
         let orphans = orphans(hub, &clusters).await?;
         let profiles = profiles(hub, &clusters).await?;
         let definitions = [
-            (SERVICES, SERVICES.find(hub).await?.origin),
-            (CLUSTERS, CLUSTERS.find(hub).await?.origin),
+            Definition::read(hub, SERVICES).await?,
+            Definition::read(hub, CLUSTERS).await?,
         ];
         let mut objects = Vec::new();
-        for object in bundle::everything()? {
+        for mut object in bundle::everything()? {
             match objects::get(hub, &object).await? {
-                Some(stored) if bundle::is_managed(&stored) => objects.push(object),
+                Some(stored) if bundle::is_managed(&stored) => {
+                    object.metadata.uid = stored.metadata.uid;
+                    objects.push(object);
+                }
                 Some(_) => output::progress(format_args!(
                     "note: {} does not have causeway's label, unchanged",
                     objects::title(&object)
@@ -255,30 +272,27 @@ impl Inventory {
         })
     }
 
-    fn definitions_to_go(&self, args: &UninstallArgs) -> Vec<Kind> {
+    fn definitions_to_go(&self, args: &UninstallArgs) -> Vec<&Definition> {
         let ours = self.definitions.iter();
-        let ours = ours.filter(|(_, origin)| args.crds && *origin == Origin::Managed);
-        ours.map(|(kind, _)| *kind).collect()
+        ours.filter(|one| args.crds && one.origin == Origin::Managed)
+            .collect()
     }
 
     /// Prints the objects to remove before the user confirms.
     fn print_plan(
         &self,
         hub: &ApiServer,
-        definitions: &[Kind],
+        definitions: &[&Definition],
         args: &UninstallArgs,
     ) -> Result<(), Failure> {
         output::result(format_args!("to be removed from the hub at {}:", hub.url()))?;
         for object in &self.objects {
             output::result(format_args!("  {}", objects::title(object)))?;
         }
-        for name in self.orphans.iter().filter(|_| !args.keep_services) {
-            output::result(format_args!(
-                "  {}",
-                objects::title(&hub::bare_secret(name)?)
-            ))?;
+        for (_, secret) in self.orphans.iter().filter(|_| !args.keep_services) {
+            output::result(format_args!("  {}", objects::title(secret)))?;
         }
-        for kind in definitions {
+        for kind in definitions.iter().map(|one| one.kind) {
             let count = match kind.plural == SERVICES.plural {
                 true => self.services,
                 false => self.clusters.len(),
@@ -311,7 +325,7 @@ impl Inventory {
     }
 
     async fn print_kept(&self, hub: &ApiServer, args: &UninstallArgs) -> Result<(), Failure> {
-        for (kind, origin) in self.definitions {
+        for Definition { kind, origin, .. } in &self.definitions {
             let title = objects::title(&kind.definition()?);
             match origin {
                 Origin::Managed if !args.crds => output::result(format_args!(
@@ -352,12 +366,14 @@ impl Inventory {
     /// Prints the accounts in the members whose credentials on the hub are about to be deleted.
     fn report_accounts(&self) -> Result<(), OutputError> {
         let joined = self.serving.clusters().iter().map(String::as_str);
-        let joined: Vec<_> = joined
-            .chain(self.orphans.iter().map(ClusterName::as_str))
-            .collect();
+        let orphans = self.orphans.iter().map(|(name, _)| name.as_str());
+        let mut joined: Vec<_> = joined.chain(orphans).collect();
         if joined.is_empty() {
             return Ok(());
         }
+        // A member may have several Secrets.
+        joined.sort_unstable();
+        joined.dedup();
         output::result(format_args!(
             "note: causeway's account remains in {}; to delete its token for this hub, and the account unless another hub uses it, run \
              for each: kubectl mcs unjoin NAME --member-kubeconfig FILE --force",
@@ -422,22 +438,14 @@ async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, Failure> {
     Ok(works.ok_or(karmada::WorksForbidden)?)
 }
 
-/// Returns the names of credentials that `join` created for Clusters that do not exist.
-async fn orphans(hub: &ApiServer, clusters: &[Cluster]) -> Result<Vec<ClusterName>, RequestError> {
-    let made_by_join = format!(
-        "{}={},{}",
-        labels::MANAGED_BY,
-        labels::MANAGER,
-        labels::CLUSTER
-    );
-    let made_by_join = ListParams::default().labels(&made_by_join);
-    let secrets = hub.within::<Secret>(MEMBERS_NAMESPACE);
-    let secrets = hub.list_metadata(secrets, &made_by_join).await?;
-    let names = secrets.iter().map(ResourceExt::name_any);
-    let names = names.filter(|name| !clusters.iter().any(|one| one.name_any() == *name));
-    Ok(names
-        .filter_map(|name| ClusterName::try_from(&*name).ok())
-        .collect())
+/// Returns the Secrets that `join` created for Clusters that do not exist.
+async fn orphans(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+) -> Result<Vec<(ClusterName, DynamicObject)>, ObjectError> {
+    let mut secrets = hub::joined_secrets(hub).await?;
+    secrets.retain(|(name, _)| !clusters.iter().any(|one| one.name_any() == name.as_str()));
+    Ok(secrets)
 }
 
 /// Deletes all objects that causeway serves and waits for the controller's cleanup. Deletes
@@ -452,11 +460,11 @@ async fn clean(
     let serving = &inventory.serving;
     if !serving.is_empty() {
         for (namespace, name) in serving.services() {
-            objects::remove(hub, &object(&SERVICES, Some(namespace), &name)?).await?;
+            objects::remove(hub, &object(&SERVICES, serving, &namespace, &name)?).await?;
         }
         cleaned(hub, deadline, args, Serving::without_clusters).await?;
         for name in serving.clusters() {
-            objects::remove(hub, &object(&CLUSTERS, None, name)?).await?;
+            objects::remove(hub, &object(&CLUSTERS, serving, "", name)?).await?;
         }
         cleaned(hub, deadline, args, |serving| serving).await?;
     }
@@ -470,19 +478,25 @@ async fn clean(
     }
     let cleaned = serving.clusters().iter();
     let cleaned = cleaned.filter_map(|name| ClusterName::try_from(name.as_str()).ok());
-    for name in cleaned.chain(inventory.orphans.iter().cloned()) {
+    for name in cleaned {
         let credentials = hub::credentials(hub, &name).await?;
-        for secret in hub::enrolment_secrets(&name)?.iter().chain(&credentials) {
+        let enrolments = hub::enrolments(hub, &name).await?;
+        for secret in enrolments.iter().chain(&credentials) {
             objects::remove(hub, secret).await?;
         }
+    }
+    for (_, secret) in &inventory.orphans {
+        objects::remove(hub, secret).await?;
     }
     Ok(())
 }
 
-/// Returns an object that identifies a resource by kind, namespace and name.
+/// Returns an object that identifies a served resource by kind, namespace, name and UID. Clusters
+/// have an empty namespace.
 fn object(
     kind: &Kind,
-    namespace: Option<String>,
+    serving: &Serving,
+    namespace: &str,
     name: &str,
 ) -> Result<DynamicObject, ObjectError> {
     let mut object = objects::object(json!({
@@ -490,7 +504,8 @@ fn object(
         "kind": kind.name,
         "metadata": { "name": name },
     }))?;
-    object.metadata.namespace = namespace;
+    object.metadata.namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
+    object.metadata.uid = serving.uid(namespace, name);
     Ok(object)
 }
 
@@ -519,12 +534,13 @@ async fn cleaned(
 /// Deletes a definition and waits until its objects are deleted too.
 async fn remove_definition(
     hub: &ApiServer,
-    kind: Kind,
+    definition: &Definition,
     args: &UninstallArgs,
 ) -> Result<(), Failure> {
-    let definition = kind.definition()?;
-    objects::remove(hub, &definition).await?;
-    let name = definition.name_any();
+    let mut object = definition.kind.definition()?;
+    object.metadata.uid.clone_from(&definition.uid);
+    objects::remove(hub, &object).await?;
+    let name = object.name_any();
     let deadline = Instant::now() + args.timeout;
     let definitions = hub.all::<CustomResourceDefinition>();
     let gone = wait::until(definitions, &name, deadline, |found| {

@@ -16,7 +16,7 @@ use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::definitions;
 use crate::cluster::identity::{self, AnotherCluster};
 use crate::cluster::lease::{self, Controller};
-use crate::cluster::objects::{self, ObjectError, Run};
+use crate::cluster::objects::{self, Run};
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
@@ -96,7 +96,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     let clusters = once::clusters(&hub).await?.unwrap_or_default();
     let stored = clusters.iter().find(|one| one.name_any() == name.as_str());
     let secret = hub::credentials(&hub, &name).await?;
-    let enrolments = enrolments(&hub, &name).await?;
+    let enrolments = hub::enrolments(&hub, &name).await?;
     if let Some(member) = &member {
         check_identity(&clusters, &name, &member.uid().await?, &member.url())?;
     }
@@ -164,21 +164,6 @@ fn print_left(name: &ClusterName, stored: Option<&Cluster>) -> Result<(), Output
             false => "",
         }
     ))
-}
-
-/// Returns the Secrets by which the member enrols, those that exist.
-async fn enrolments(
-    hub: &ApiServer,
-    name: &ClusterName,
-) -> Result<Vec<DynamicObject>, ObjectError> {
-    let mut found = Vec::new();
-    for mut secret in hub::enrolment_secrets(name)? {
-        if let Some(stored) = objects::get(hub, &secret).await? {
-            secret.metadata.uid = stored.metadata.uid;
-            found.push(secret);
-        }
-    }
-    Ok(found)
 }
 
 /// Checks that the member belongs to this Cluster and to no other, because all names of a member

@@ -22,7 +22,7 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::images;
 use crate::cluster::random;
 use crate::observe::kubeconfigs;
-use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN, USAGE};
 use crate::term::interrupt::interrupted;
 use crate::term::output::{self, OutputError};
 use crate::term::screen::Screen;
@@ -38,9 +38,14 @@ const INTERRUPTED: u8 = 130;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VerifyError {
     #[error(
-        "{what} not found: no MultiClusterService on the hub and no ServiceImport in a member that could be read"
+        "{what} not found: no MultiClusterService on the hub and no ServiceImport in a member that \
+         could be read{unread}"
     )]
-    NotFound { what: String },
+    NotFound {
+        what: String,
+        /// Suffix that lists the members that could not be read. Empty if all were read.
+        unread: String,
+    },
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(String),
     #[error(
@@ -53,7 +58,7 @@ pub(crate) enum VerifyError {
     NoRandomness,
     #[error("interrupted; the pods are deleted")]
     Interrupted,
-    #[error("some pods may be left, which end by themselves in a minute or two: {0}")]
+    #[error("some pods may be left, which end by themselves 30 s after --timeout: {0}")]
     Left(String),
 }
 
@@ -62,6 +67,7 @@ impl CommandError for VerifyError {
         match self {
             Self::TooMany { .. } | Self::OneMember => USAGE,
             Self::Interrupted => INTERRUPTED,
+            Self::NotFound { unread, .. } if !unread.is_empty() => UNKNOWN,
             _ => PROBLEM,
         }
     }
@@ -69,6 +75,12 @@ impl CommandError for VerifyError {
 
 /// Receiver of one-line messages about the progress.
 pub(crate) type Notes<'a> = &'a (dyn Fn(String) -> Result<(), OutputError> + Send + Sync);
+
+/// Report of a run, and the pods that may still exist.
+struct Ended {
+    report: Report,
+    left: Option<VerifyError>,
+}
 
 /// Run whose pods do not exist yet.
 struct Prepared {
@@ -97,17 +109,21 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
             std::future::pending::<()>().await;
         }
     };
-    let report = prepared
+    let Ended { report, left } = prepared
         .verify(&|text| output::progress(text), stop)
         .await?;
     let screen = Screen::stdout(verify.color.color);
     output::report_on(screen, &report, verify.output.format, || {
         report.render(screen)
     })?;
-    Ok(report.exit_state())
+    match left {
+        Some(left) => Err(left.into()),
+        None => Ok(report.exit_state()),
+    }
 }
 
-/// Verifies services, and deletes the pods early once `stop` completes.
+/// Verifies services, and deletes the pods early once `stop` completes. The first of the untried
+/// parts names the pods that may still exist.
 pub(crate) async fn examine(
     args: &HubArgs,
     (what, pods): (&WhatArgs, &PodArgs),
@@ -119,7 +135,11 @@ pub(crate) async fn examine(
         prepared = Prepared::read(args, what, pods) => prepared?,
         () = &mut stop => return Err(VerifyError::Interrupted.into()),
     };
-    prepared.verify(notes, stop).await
+    let Ended { mut report, left } = prepared.verify(notes, stop).await?;
+    if let Some(left) = left {
+        report.untried.insert(0, left.to_string());
+    }
+    Ok(report)
 }
 
 impl Prepared {
@@ -150,7 +170,7 @@ impl Prepared {
         self,
         notes: Notes<'_>,
         stop: impl Future<Output = ()>,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Ended, Failure> {
         let Self {
             hub,
             targets,
@@ -158,13 +178,13 @@ impl Prepared {
             diallers,
             untried,
         } = self;
-        let report = targets
+        let ended = targets
             .verify(&run, (diallers, untried), notes, stop)
             .await?;
-        for service in &report.services {
+        for service in &ended.report.services {
             store(&hub, service, notes).await?;
         }
-        Ok(report)
+        Ok(ended)
     }
 }
 

@@ -10,7 +10,7 @@ use super::connect::ConnectError;
 use super::hub::Hub;
 use super::member::{Id, Member};
 use super::reader::Apply;
-use super::service::{Held, HubNamespaces, Readings, Snapshot};
+use super::service::{HubNamespaces, Readings, Snapshot};
 use super::touched::Touched;
 use crate::cluster::karmada::Work;
 use crate::observe::networking::is_by_node_ports;
@@ -162,15 +162,10 @@ impl Fleet {
         }
     }
 
-    /// Returns the exports and imports of one service in each member. A refused read of reports on
-    /// paths does not hide them, as it does in a [`Snapshot`].
+    /// Returns the exports and imports of one service in each member.
     pub(crate) fn readings(&self, key: &ServiceKey) -> Readings {
         let readings = self.read().map(|(name, member)| {
-            let held = member.map(|member| Held {
-                exports: member.exports.of(key).cloned().collect(),
-                imports: member.imports.of(key).cloned().collect(),
-                ..Held::default()
-            });
+            let held = member.and_then(|member| member.exported(key));
             (name.clone(), held)
         });
         readings.collect()

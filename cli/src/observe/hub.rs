@@ -2,7 +2,7 @@
 
 mod names;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
@@ -59,6 +59,8 @@ pub(crate) struct Hub {
     pub all_clusters: Arc<Vec<Cluster>>,
     pub exports: Store<ServiceKey, ServiceExport>,
     pub imports: Store<ServiceKey, ServiceImport>,
+    /// Kinds of the Multi-Cluster Services API that the user may not read, with the reasons.
+    refused: BTreeMap<Kind, String>,
     /// Names in DNS.
     names: Names,
     /// Works. `None` if the user may not list them.
@@ -83,9 +85,27 @@ impl Default for Hub {
             all_clusters: Arc::default(),
             exports: Store::new(key_of),
             imports: Store::new(key_of),
+            refused: BTreeMap::new(),
             names: Names::default(),
             works: Some(works()),
         }
+    }
+}
+
+impl Hub {
+    /// Records the refused read of a kind, or removes the record. Returns true if that is a change.
+    fn refuse(&mut self, kind: Kind, refused: Option<RequestError>) -> bool {
+        let refused = refused.map(|why| why.to_string());
+        let before = match refused.clone() {
+            Some(why) => self.refused.insert(kind, why),
+            None => self.refused.remove(&kind),
+        };
+        before != refused
+    }
+
+    /// Returns the reason that exports or imports of the hub are unknown.
+    pub(crate) fn clusterset_unread(&self) -> Option<&String> {
+        self.refused.values().next()
     }
 }
 
@@ -172,22 +192,34 @@ fn imports(hub: &mut Hub, event: Event<ServiceImport>) -> Touched {
     Touched::services(hub.imports.apply(event))
 }
 
-fn imports_served(hub: &mut Hub, version: Option<Version>, _: Option<RequestError>) -> Touched {
-    match version {
+fn imports_served(
+    hub: &mut Hub,
+    version: Option<Version>,
+    refused: Option<RequestError>,
+) -> Touched {
+    let mut touched = match version {
         Some(_) => Touched::default(),
         None => Touched::services(hub.imports.replace(Vec::new())),
-    }
+    };
+    touched.link = hub.refuse(Kind::ServiceImport, refused);
+    touched
 }
 
 fn exports(hub: &mut Hub, event: Event<ServiceExport>) -> Touched {
     Touched::services(hub.exports.apply(event))
 }
 
-fn exports_served(hub: &mut Hub, version: Option<Version>, _: Option<RequestError>) -> Touched {
-    match version {
+fn exports_served(
+    hub: &mut Hub,
+    version: Option<Version>,
+    refused: Option<RequestError>,
+) -> Touched {
+    let mut touched = match version {
         Some(_) => Touched::default(),
         None => Touched::services(hub.exports.replace(Vec::new())),
-    }
+    };
+    touched.link = hub.refuse(Kind::ServiceExport, refused);
+    touched
 }
 
 fn works_changed(hub: &mut Hub, event: Event<WorkMeta>) -> Touched {

@@ -129,9 +129,10 @@ impl Member {
         services.any(|key| self.services.has(key) || self.slices.has(key))
     }
 
-    /// Returns the objects of one service, or the error of the read of reports on paths.
+    /// Returns the objects of one service, or the error of the read of exports, imports or reports
+    /// on paths.
     pub(super) fn held(&self, key: &ServiceKey) -> Result<Held, ConnectError> {
-        if let Some(why) = self.refused.get(&Kind::PathReport) {
+        if let Some(why) = self.refused.values().next() {
             return Err(why.clone());
         }
         let derived = key.derived();
@@ -152,6 +153,20 @@ impl Member {
             nodes: nodes.map(|read| read.map(|()| self.nodes.all().cloned().collect())),
             paths: self.paths.clone(),
         })
+    }
+
+    /// Returns the exports and imports of one service, or the error of their read. A refused read
+    /// of reports on paths does not hide them, as it does in [`Member::held`].
+    pub(super) fn exported(&self, key: &ServiceKey) -> Result<Held, ConnectError> {
+        let kinds = [Kind::ServiceExport, Kind::ServiceImport];
+        match kinds.iter().find_map(|kind| self.refused.get(kind)) {
+            Some(why) => Err(why.clone()),
+            None => Ok(Held {
+                exports: self.exports.of(key).cloned().collect(),
+                imports: self.imports.of(key).cloned().collect(),
+                ..Held::default()
+            }),
+        }
     }
 
     /// Records the refused read of a kind, or removes the record. Returns true if that is a change.
@@ -225,7 +240,7 @@ fn exports_served(
         touched = exports_changed(member, |exports| exports.replace(Vec::new()));
     }
     touched.link = std::mem::replace(&mut member.exports_served, version) != version;
-    member.refuse(Kind::ServiceExport, refused);
+    touched.link |= member.refuse(Kind::ServiceExport, refused);
     touched
 }
 
@@ -255,7 +270,7 @@ fn imports_served(
         touched = Touched::services(member.imports.replace(Vec::new()));
     }
     touched.link = std::mem::replace(&mut member.imports_served, version) != version;
-    member.refuse(Kind::ServiceImport, refused);
+    touched.link |= member.refuse(Kind::ServiceImport, refused);
     touched
 }
 
@@ -616,6 +631,7 @@ mod tests {
     #[test]
     fn kind_that_may_not_be_read_makes_the_clusterset_unknown() {
         let mut member = Member::new(1);
+        let key = ServiceKey::new("shop", "foo");
         assert!(member.clusterset().is_none(), "it is not listed");
         let kinds = [Kind::ServiceExport, Kind::ServiceImport];
         member.link.begin(&kinds);
@@ -627,8 +643,12 @@ mod tests {
         }
         let held = member.clusterset().expect("listed").expect("it is read");
         assert_eq!((held.exports.len(), held.imports.len()), (1, 0));
-        exports_served(&mut member, None, Some(forbidden()));
+        assert!(member.held(&key).is_ok() && member.exported(&key).is_ok());
+        assert!(exports_served(&mut member, None, Some(forbidden())).link);
         imports_served(&mut member, None, None);
+        for held in [member.held(&key), member.exported(&key)] {
+            assert!(held.is_err_and(|why| why.to_string().contains("serviceexports")));
+        }
         let unknown = member.clusterset().expect("listed");
         assert!(unknown.is_err_and(|why| why.to_string().contains("serviceexports")));
         exports_served(&mut member, None, None);

@@ -336,12 +336,10 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         member.list(services(), &by_derived),
         member.list(services(), &by_companion),
         member.list(member.within(&key.namespace), &of_both),
-        async { allowed(selection.served_in::<ServiceExport>(&member).await) },
-        async { allowed(selection.served_in::<ServiceImport>(&member).await) },
+        selection.served_in::<ServiceExport>(&member),
+        selection.served_in::<ServiceImport>(&member),
         paths(&member),
     )?;
-    // A member without rights on the clusterset's kinds takes no part in the clusterset.
-    let (exports, imports) = (exports.flatten(), imports.flatten());
     let served = service::served(
         exports.as_ref().map(|(version, _)| *version),
         imports.as_ref().map(|(version, _)| *version),

@@ -48,6 +48,10 @@ impl Scope {
     }
 
     /// Returns the objects of one kind and their version. `None` if the cluster serves no version.
+    ///
+    /// # Errors
+    /// [`RequestError`]; [`RequestError::NotAllowed`] only if the cluster serves the kind: an API
+    /// server refuses a user without the right, whether or not it serves the kind.
     pub(crate) async fn served_in<K>(
         &self,
         server: &ApiServer,
@@ -61,8 +65,14 @@ impl Scope {
         };
         for version in Version::ALL {
             let api = server.api_of::<K>(&version, self.namespace.as_deref());
-            if let Some(list) = server.found(api.list(&parameters)).await? {
-                return Ok(Some((version, list.items)));
+            match server.found(api.list(&parameters)).await {
+                Ok(Some(list)) => return Ok(Some((version, list.items))),
+                Ok(None) => {}
+                Err(why @ RequestError::NotAllowed { .. }) => {
+                    let served = pace::served::<K>(server).await?;
+                    return served.map_or(Ok(None), |_| Err(why));
+                }
+                Err(why) => return Err(why),
             }
         }
         Ok(None)

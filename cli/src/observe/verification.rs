@@ -20,7 +20,10 @@ pub(crate) const LABEL: &str = "mcs.causeway.dev/verify";
 const MAX_RESULTS: usize = 100;
 /// Maximum size in bytes of a stored result. Larger results are ignored.
 const MAX_BYTES: usize = 256 * 1024;
-const KEY: &str = "result.json";
+/// Prefix of the names of the ConfigMaps, followed by the name of the service.
+pub(crate) const PREFIX: &str = "causeway-verify.";
+/// Key of the result in the data of the ConfigMap.
+pub(crate) const KEY: &str = "result.json";
 
 /// Destination of a service: a column of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -110,9 +113,15 @@ impl Verification {
         let map = hub.request(maps.get_opt(&name(key))).await;
         let map = map.map_err(|error| error.to_string())?;
         let text = map.and_then(|map| map.data?.remove(KEY));
-        let text = text.filter(|text| text.len() <= MAX_BYTES);
-        // A ConfigMap of another program does not parse and counts as no result.
-        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+        Ok(text.and_then(|text| Self::parse(&text)))
+    }
+
+    /// Parses a stored result. Returns `None` if it is too long or if another program wrote it.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.len() <= MAX_BYTES {
+            true => serde_json::from_str(text).ok(),
+            false => None,
+        }
     }
 
     /// Summarizes the result in one sentence.
@@ -163,5 +172,5 @@ impl Reached {
 }
 
 fn name(key: &ServiceKey) -> String {
-    format!("causeway-verify.{}", key.name)
+    format!("{PREFIX}{}", key.name)
 }

@@ -543,22 +543,31 @@ async fn interrupted_uninstall_leaves_no_credentials_when_repeated() {
     let fleet = fleet().await;
     let hub = fleet.member("member4");
     ends(&mcs(fleet, hub, "install --external").await, 0, "");
-    // The Clusters of both are gone; a person made the second Secret.
-    let secret = |name: &str, manager: &str| {
+    // The Clusters of all are gone; a person made the second Secret, and `lost` joined by a file.
+    let secret = |namespace: &str, name: &str, manager: &str, cluster: &str| {
         format!(
-            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\n  namespace: {MEMBERS_NAMESPACE}\n\
-             \x20 labels: {{app.kubernetes.io/managed-by: {manager}, mcs.causeway.dev/cluster: {name}}}\n\
-             stringData: {{token: live}}\n"
+            "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
+             \x20 labels: {{app.kubernetes.io/managed-by: {manager},\
+             \x20mcs.causeway.dev/cluster: {cluster}}}\nstringData: {{token: live}}\n"
         )
     };
     the_last_line_knows_whether_a_controller_leads(fleet, hub).await;
-    hub.apply(&secret("gone", "causeway")).await.ok();
-    hub.apply(&secret("kept", "somebody")).await.ok();
+    let enrolment = "causeway-enrolment";
+    let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {enrolment}}}\n");
+    hub.apply(&namespace).await.ok();
+    for (namespace, name, manager, cluster) in [
+        (MEMBERS_NAMESPACE, "gone", "causeway", "gone"),
+        (MEMBERS_NAMESPACE, "kept", "somebody", "kept"),
+        (enrolment, "bootstrap-lost", "causeway", "lost"),
+    ] {
+        let secret = secret(namespace, name, manager, cluster);
+        hub.apply(&secret).await.ok();
+    }
     let removed = mcs(fleet, hub, "uninstall --cascade --yes").await;
     ends(
         &removed,
         0,
-        "account remains in gone | hub: secret/gone deleted",
+        "account remains in gone, lost | hub: secret/gone deleted | secret/bootstrap-lost deleted",
     );
     assert!(credentials(hub, "gone").await.is_none());
     assert!(credentials(hub, "kept").await.is_some());

@@ -150,7 +150,7 @@ async fn who_may_not_read_a_part_sees_what_to_type(
         .await;
     ends(
         &output,
-        1,
+        3,
         "nothing can be measured | you may not list pods in namespace causeway-system | --admin-url",
     );
     let with_url = ["top", "--admin-url", admin].into_iter().chain(reader);
@@ -190,5 +190,5 @@ async fn who_may_not_read_a_part_sees_what_to_type(
     if output.stderr.contains("there is no pod") {
         return eprintln!("skipped: pods of the hub");
     }
-    ends(&output, 1, forbidden);
+    ends(&output, 3, forbidden);
 }

@@ -9,9 +9,10 @@ use crate::cluster::lease::Controller;
 use crate::commands::overview::Overview;
 use crate::observe::installation;
 use crate::observe::once::{self, GatherError};
+use crate::observe::verification::{self, Verification};
 use crate::term::screen::Screen;
 use crate::views::check::{self, diagnose};
-use crate::views::explain::{self, explained_with};
+use crate::views::explain::{Answer, explained_with};
 use crate::views::status::report::Report;
 use crate::views::status::text;
 
@@ -86,16 +87,25 @@ fn unready(report: &Report) -> Vec<ServiceKey> {
 }
 
 async fn explain(request: &Request<'_>, archive: &mut Archive, key: &ServiceKey) {
-    match explanation(request, key).await {
+    let verified = Verification::read(&request.hub, key).await;
+    if let Err(why) = &verified {
+        archive.missing(format!("last result of verify of {key}"), why);
+    }
+    match explanation(request, key, &verified).await {
         Ok(text) => archive.text(format!("explain/{}/{}.txt", key.namespace, key.name), &text),
         Err(error) => archive.missing(format!("explain of {key}"), error),
     }
 }
 
-async fn explanation(request: &Request<'_>, key: &ServiceKey) -> Result<String, GatherError> {
+/// Returns the text of `explain`, with the last result of `verify`.
+async fn explanation(
+    request: &Request<'_>,
+    key: &ServiceKey,
+    verified: &verification::Read,
+) -> Result<String, GatherError> {
     let allow_insecure = request.args.insecure.allow_insecure_members;
     let snapshot = once::read(&request.hub, key, allow_insecure).await?;
     let controller = Controller::read(&request.hub, &request.args.controller.lease).await?;
     let explanation = explained_with(&snapshot, &controller, Timestamp::now());
-    Ok(explain::text::render(&explanation, true))
+    Ok(Answer::new(&explanation, verified).render(true))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use causeway::api::{Cluster, labels};
+use causeway::domain::ServiceKey;
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
@@ -14,7 +15,7 @@ use super::listing::{CLUSTERSET, Listed, Listing, note_more};
 use crate::cluster::api_server::RequestError;
 use crate::cluster::credentials;
 use crate::observe::once;
-use crate::observe::verification::LABEL;
+use crate::observe::verification::{KEY, LABEL, PREFIX, Verification};
 
 /// Keys of Secrets whose values are public, or common words.
 const PUBLIC: [&str; 7] = [
@@ -40,29 +41,13 @@ pub(super) struct Found {
 pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -> Vec<Value> {
     let mut namespaces =
         BTreeSet::from([request.own_namespace.clone(), MEMBERS_NAMESPACE.to_owned()]);
-    // The listing of objects records an error of this request.
-    let clusters = once::clusters(&request.hub).await.ok().flatten();
-    let references = clusters
-        .into_iter()
-        .flatten()
-        .filter_map(|one| one.spec.secret_ref);
+    // Another request than the listing of objects, so that its error is recorded apart.
+    let clusters = clusters(request, archive, "Clusters, which name Secrets").await;
+    let references = clusters.into_iter().filter_map(|one| one.spec.secret_ref);
     namespaces.extend(references.map(|reference| reference.namespace));
     let mut outlines = Vec::new();
     for namespace in namespaces {
-        // Other namespaces that a Cluster references are skipped unless the controller may read
-        // them.
-        let is_own = namespace == request.own_namespace;
-        if !is_own
-            && !matches!(
-                credentials::may_read(&request.hub, &namespace).await,
-                Ok(true)
-            )
-        {
-            continue;
-        }
-        let hub = &request.hub;
-        let secrets = hub.within::<Secret>(&namespace);
-        match hub.list(secrets, &ListParams::default()).await {
+        match secrets(request, &namespace).await {
             Ok(secrets) => {
                 for secret in secrets {
                     know(archive, &secret);
@@ -76,6 +61,29 @@ pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -
         }
     }
     outlines
+}
+
+/// Lists the Secrets of a namespace. Returns none of a namespace that a Cluster references and from
+/// which the controller reads no credentials.
+async fn secrets(request: &Request<'_>, namespace: &str) -> Result<Vec<Secret>, RequestError> {
+    let hub = &request.hub;
+    let is_own = namespace == request.own_namespace;
+    if !is_own && !credentials::may_read(hub, namespace).await? {
+        return Ok(Vec::new());
+    }
+    hub.list(hub.within(namespace), &ListParams::default())
+        .await
+}
+
+/// Lists the Clusters. Records a failure as missing, as `what`.
+async fn clusters(request: &Request<'_>, archive: &mut Archive, what: &str) -> Vec<Cluster> {
+    match once::clusters(&request.hub).await {
+        Ok(clusters) => clusters.unwrap_or_default(),
+        Err(error) => {
+            archive.missing(what, error);
+            Vec::new()
+        }
+    }
 }
 
 fn know(archive: &mut Archive, secret: &Secret) {
@@ -148,13 +156,16 @@ pub(super) async fn gather(request: &Request<'_>, archive: &mut Archive) -> Foun
         let listed = read(request, archive, &listing).await;
         archive.objects(format!("hub/objects/{}", listing.file()), listed.objects);
     }
+    verified(request, archive).await;
     services(request, archive).await;
     definitions(request, archive).await;
     events(request, archive).await;
-    let clusters = once::clusters(hub).await.ok().flatten();
+    let clusters = clusters(request, archive, "Clusters, which name the members").await;
+    let uid = hub.uid().await;
+    let uid = uid.map_err(|error| archive.missing("identity of the hub", error));
     Found {
-        clusters: clusters.unwrap_or_default(),
-        uid: hub.uid().await.ok(),
+        clusters,
+        uid: uid.ok(),
     }
 }
 
@@ -174,9 +185,6 @@ fn listings(request: &Request<'_>) -> Vec<Listing> {
         Listing::of(CLUSTERSET, "v1beta1", "ServiceImport")
             .or("v1alpha1")
             .within(services),
-        Listing::of("", "v1", "ConfigMap")
-            .within(services)
-            .labelled(LABEL),
         Listing::of("apps", "v1", "Deployment").within(own),
         Listing::of("apps", "v1", "ReplicaSet").within(own),
         Listing::of("", "v1", "Pod").within(own),
@@ -212,6 +220,33 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .pointer(pointer)
         .and_then(Value::as_str)
         .unwrap_or_default()
+}
+
+/// Gathers the last results of `verify`. Each is a file of its own, because the redactor removes
+/// the data of ConfigMaps.
+async fn verified(request: &Request<'_>, archive: &mut Archive) {
+    let listing = Listing::of("", "v1", "ConfigMap")
+        .within(request.namespace.as_deref())
+        .labelled(LABEL);
+    let listed = read(request, archive, &listing).await;
+    for (key, result) in listed.objects.iter().filter_map(result) {
+        match serde_json::to_string_pretty(&result) {
+            Ok(json) => {
+                archive.text(format!("verify/{}/{}.json", key.namespace, key.name), &json);
+            }
+            Err(error) => archive.missing(format!("last result of verify of {key}"), error),
+        }
+    }
+    archive.objects(format!("hub/objects/{}", listing.file()), listed.objects);
+}
+
+/// Returns the service and the result of a ConfigMap of `verify`. Returns `None` if another program
+/// wrote the ConfigMap.
+fn result(map: &Value) -> Option<(ServiceKey, Verification)> {
+    let name = text(map, "/metadata/name").strip_prefix(PREFIX)?;
+    let result = Verification::parse(text(map, &format!("/data/{KEY}")))?;
+    let key = ServiceKey::new(text(map, "/metadata/namespace"), name);
+    Some((key, result))
 }
 
 /// Gathers the Services of causeway's namespace, and those with the name of a MultiClusterService.
@@ -302,4 +337,29 @@ async fn events(request: &Request<'_>, archive: &mut Archive) {
         events.extend(listed.objects.into_iter().filter(|event| new(event)));
     }
     archive.objects("hub/events.yaml", events);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_verify_are_read_from_their_configmaps() {
+        let stored = r#"{"time":"2026-11-21T00:00:00Z","results":[]}"#;
+        let map = |name: &str, stored: &str| {
+            json!({
+                "metadata": {"name": name, "namespace": "shop"},
+                "data": {KEY: stored},
+            })
+        };
+        for (map, expected) in [
+            (map("causeway-verify.foo", stored), Some("shop/foo")),
+            (map("causeway-verify.foo", "{}"), None),
+            (map("other", stored), None),
+            (json!({"metadata": {"name": "causeway-verify.foo"}}), None),
+        ] {
+            let key = result(&map).map(|(key, _)| key.to_string());
+            assert_eq!(key.as_deref(), expected, "{map}");
+        }
+    }
 }

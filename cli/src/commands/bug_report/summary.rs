@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::archive::{Archive, Missing};
 
 /// Descriptions of the parts of the archive, by path.
-const PARTS: [(&str, &str); 10] = [
+const PARTS: [(&str, &str); 11] = [
     ("versions.txt", "versions of kubectl-mcs and of the hub"),
     ("check.txt", "what kubectl mcs check says"),
     (
@@ -19,6 +19,7 @@ const PARTS: [(&str, &str); 10] = [
         "explain/",
         "what kubectl mcs explain says of the services that are not ready",
     ),
+    ("verify/", "last results of kubectl mcs verify"),
     ("hub/objects/", "objects of the hub"),
     ("hub/events.yaml", "Events of the hub"),
     ("hub/logs/", "logs of webhook and controller"),
@@ -34,8 +35,8 @@ const PARTS: [(&str, &str); 10] = [
 ];
 
 const SCOPE: &str = "\
-Left out are tokens, private keys, passwords, the data of Secrets and ConfigMaps, annotations of others, and the values of environment variables \
-and headers. Names, addresses and messages are there as they are. What is secret and does not look like it, in a message of a log say, \
+Left out are tokens, private keys, passwords, the data of Secrets and ConfigMaps except results of verify, annotations of others, and the values \
+of environment variables and headers. Names, addresses and messages are there as they are. What is secret and does not look like it, in a message of a log say, \
 is not recognised: look through all of it before you send it.";
 
 /// Adds README.txt.

@@ -3,18 +3,24 @@
 use causeway::api::{Cluster, condition};
 use causeway::domain::ClusterName;
 use causeway_engine::reasons::Reason;
+use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::JoinError;
 use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::conditions::Conditions as _;
+use crate::cluster::lease::Controller;
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::wait;
 use crate::term::exit::Failure;
 use crate::term::output;
 
 /// Waits until the controller reports that it watches the member.
+///
+/// # Errors
+/// [`JoinError::NotSynced`] at the deadline. [`JoinError::NoController`] if the controller is known
+/// not to run: the condition is then older than this run.
 pub(super) async fn synced(
     hub: &ApiServer,
     name: &ClusterName,
@@ -40,6 +46,7 @@ pub(super) async fn synced(
     let last = last.unwrap_or(Waiting::Unseen);
     match found {
         Ok(status) => {
+            check_controller(hub, name, deadline).await?;
             let version = status.kubernetes_version.unwrap_or_default();
             let through = match &args.tunnel {
                 Some(address) => format!(" through causeway-tunnel at {address}"),
@@ -55,6 +62,28 @@ pub(super) async fn synced(
             state: last.text(),
             remedy: last.remedy(name, endpoint, args.tunnel.as_ref()),
             late,
+        }
+        .into()),
+    }
+}
+
+/// Waits until the controller is not known to be stopped.
+async fn check_controller(
+    hub: &ApiServer,
+    name: &ClusterName,
+    deadline: Instant,
+) -> Result<(), Failure> {
+    let mut why = String::new();
+    let stopped = wait::none_left(deadline, "", async || {
+        let controller = Controller::of_manifests(hub).await?;
+        why = controller.stopped(Timestamp::now()).unwrap_or_default();
+        Ok((!why.is_empty()).then_some("causeway-controller to run"))
+    });
+    match stopped.await? {
+        None => Ok(()),
+        Some(_) => Err(JoinError::NoController {
+            name: name.clone(),
+            why,
         }
         .into()),
     }

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::definitions::DEFINE;
+use crate::cluster::karmada;
 use crate::cluster::objects::{self, ObjectError, Run};
 use crate::commands::membership::location::Location;
 use crate::observe::networking::Networking;
@@ -88,8 +89,13 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
     let definitions = hub.all::<CustomResourceDefinition>();
     match hub.get_metadata(definitions, CLUSTERS).await {
         Ok(None) => Err(HubError::Karmada),
-        // A user who may not read definitions may still be allowed to create a Cluster.
-        Ok(Some(_)) | Err(RequestError::NotAllowed { .. }) => Ok(()),
+        Ok(Some(_)) => Ok(()),
+        // A user who may not read definitions may still be allowed to create a Cluster. Discovery
+        // distinguishes a Karmada control plane.
+        Err(RequestError::NotAllowed { .. }) => match karmada::is_served(hub).await? {
+            true => Err(HubError::Karmada),
+            false => Ok(()),
+        },
         Err(error) => Err(error.into()),
     }
 }
@@ -106,6 +112,45 @@ pub(crate) fn enrolment_secrets(name: &ClusterName) -> Result<[DynamicObject; 2]
     let bare = |secret: &str| secret_without_data(enrolment::NAMESPACE, secret, name);
     let bootstrap = bare(&enrolment::bootstrap_name(name))?;
     Ok([bootstrap, bare(&enrolment::member_name(name))?])
+}
+
+/// Returns the Secrets by which a member enrols, those that exist, with their UIDs.
+pub(crate) async fn enrolments(
+    hub: &ApiServer,
+    name: &ClusterName,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut found = Vec::new();
+    for mut secret in enrolment_secrets(name)? {
+        if let Some(stored) = objects::get(hub, &secret).await? {
+            secret.metadata.uid = stored.metadata.uid;
+            found.push(secret);
+        }
+    }
+    Ok(found)
+}
+
+/// Lists the Secrets that `join` created for members, with the names of the members. The Secrets
+/// have their UIDs and no data.
+pub(crate) async fn joined_secrets(
+    hub: &ApiServer,
+) -> Result<Vec<(ClusterName, DynamicObject)>, ObjectError> {
+    let (manager, cluster) = (labels::MANAGED_BY, labels::CLUSTER);
+    let made_by_join = format!("{manager}={},{cluster}", labels::MANAGER);
+    let made_by_join = ListParams::default().labels(&made_by_join);
+    let mut found = Vec::new();
+    for namespace in [MEMBERS_NAMESPACE, enrolment::NAMESPACE] {
+        let secrets = hub.within::<Secret>(namespace);
+        for stored in hub.list_metadata(secrets, &made_by_join).await? {
+            let name = ResourceExt::labels(&stored).get(cluster);
+            let name = name.and_then(|name| ClusterName::try_from(&**name).ok());
+            if let Some(name) = name {
+                let mut secret = secret_without_data(namespace, &stored.name_any(), &name)?;
+                secret.metadata.uid = stored.metadata.uid;
+                found.push((name, secret));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Returns a Secret of a member on the hub.
@@ -224,7 +269,7 @@ pub(crate) async fn stored(hub: &ApiServer, name: &ClusterName) -> Result<Stored
 }
 
 /// Returns a member's Secret without data, which identifies it.
-pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
+fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
     secret_without_data(MEMBERS_NAMESPACE, name.as_str(), name)
 }
 

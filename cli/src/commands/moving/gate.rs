@@ -27,7 +27,7 @@ use crate::cluster::objects::{self, Run};
 
 /// Lease of the leader of karmada-controller-manager
 /// (`cmd/controller-manager/app/options/options.go`).
-const LEASE: (&str, &str) = ("karmada-system", "karmada-controller-manager");
+pub(crate) const LEASE: (&str, &str) = ("karmada-system", "karmada-controller-manager");
 /// Maximum time in which a new leader of karmada-controller-manager lists the watched objects.
 const SETTLED_AFTER: Duration = Duration::from_secs(30);
 /// Maximum time of the initial list of Works.
@@ -159,8 +159,11 @@ pub(crate) fn command(key: &ServiceKey) -> String {
 pub(crate) enum Manager {
     /// Not running, with the reason. Its silence proves nothing about the gate.
     Silent(String),
-    /// Running. A new leader may need the given time to list objects before it responds.
+    /// Running, or without a Lease. A new leader may need the given time to list objects before it
+    /// responds.
     Answers(Duration),
+    /// Unknown: the user may not get the Lease.
+    Unknown,
 }
 
 /// Reads the Lease of karmada-controller-manager.
@@ -172,7 +175,15 @@ pub(crate) async fn manager(hub: &ApiServer) -> Result<Manager, RequestError> {
 }
 
 impl Manager {
+    /// Whether the observation is no evidence of the gate: silence of a manager that may not run.
+    pub(crate) fn leaves_unknown(&self, gate: &Gate) -> bool {
+        *self == Self::Unknown && *gate == Gate::Off
+    }
+
     fn of(lease: &Controller, now: Timestamp) -> Self {
+        if matches!(lease, Controller::Unknown) {
+            return Self::Unknown;
+        }
         if lease.is_known() && lease.holder(now).is_none() {
             let (namespace, name) = LEASE;
             return Self::Silent(format!(
@@ -222,6 +233,18 @@ mod tests {
     }
 
     #[test]
+    fn silence_without_the_lease_leaves_the_gate_unknown() {
+        let on = Gate::On("karmada-es-a/foo".to_owned());
+        for (manager, gate, is_unknown) in [
+            (Manager::Unknown, Gate::Off, true),
+            (Manager::Unknown, on, false),
+            (Manager::Answers(Duration::ZERO), Gate::Off, false),
+        ] {
+            assert_eq!(manager.leaves_unknown(&gate), is_unknown, "{manager:?}");
+        }
+    }
+
+    #[test]
     fn a_manager_that_does_not_lead_says_nothing_and_one_that_has_just_begun_is_given_time() {
         let now: Timestamp = "2026-11-21T00:00:00Z".parse().expect("a time");
         let lease = |holder: &str, acquired: &str, renewed: &str| {
@@ -233,8 +256,8 @@ mod tests {
             )
         };
         let (day, lately) = ("2026-11-20T00:00:00.000000Z", "2026-11-20T23:59:55.000000Z");
+        assert_eq!(Manager::of(&Controller::Unknown, now), Manager::Unknown);
         for (lease, rest) in [
-            (Controller::Unknown, Some(0)),
             (Controller::Lease("x".to_owned(), None), Some(0)),
             (lease("one", day, lately), Some(0)),
             (

@@ -142,13 +142,17 @@ impl Live<'_> {
         let hub = &self.query.overview.hub;
         let insecure = self.query.args.insecure.allow_insecure_members;
         self.snapshot.karmadas = karmadas(hub, &self.snapshot.services, insecure).await;
+        self.snapshot.unknown.clear();
         let Some(clusters) = &self.snapshot.clusters else {
             return;
         };
+        if let Some(why) = fleet.hub.clusterset_unread() {
+            self.snapshot.misplaced = self.snapshot.unknown(MISPLACED, why);
+            return;
+        }
         let exports: Vec<_> = fleet.hub.exports.all().cloned().collect();
         let imports: Vec<_> = fleet.hub.imports.all().cloned().collect();
         let read = misplaced::among(hub, clusters, &exports, &imports).await;
-        self.snapshot.unknown.clear();
         self.snapshot.misplaced = read.unwrap_or_else(|why| self.snapshot.unknown(MISPLACED, &why));
     }
 

@@ -415,7 +415,7 @@ fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceR
     if is_karmadas(mcs) {
         let observed = Observed {
             health: Some(health(snapshot, explanation)),
-            unapplied: None,
+            ..Observed::default()
         };
         observations.insert(snapshot.key.clone(), observed);
     }

@@ -21,6 +21,8 @@ pub(super) struct Serving {
     /// Names of services by namespace.
     services: BTreeMap<String, Vec<String>>,
     clusters: Vec<String>,
+    /// UIDs by namespace and name. Clusters have an empty namespace.
+    uids: BTreeMap<(String, String), String>,
 }
 
 /// Services that Karmada manages. causeway must not delete them.
@@ -89,14 +91,31 @@ impl Serving {
         let services = services.iter().filter(|one| !karmadas.has(one));
         for service in services.filter(|one| is_kept(*one)) {
             let namespace = service.namespace().unwrap_or_default();
+            serving.note_uid(service);
             let names = serving.services.entry(namespace).or_default();
             names.push(service.name_any());
         }
         let joined = clusters
             .iter()
             .filter(|one| is_kept(*one) || is_joined(one));
-        serving.clusters = joined.map(ResourceExt::name_any).collect();
+        for cluster in joined {
+            serving.note_uid(cluster);
+            serving.clusters.push(cluster.name_any());
+        }
         serving
+    }
+
+    fn note_uid(&mut self, object: &impl ResourceExt) {
+        if let Some(uid) = object.uid() {
+            let namespace = object.namespace().unwrap_or_default();
+            self.uids.insert((namespace, object.name_any()), uid);
+        }
+    }
+
+    /// Returns the UID of a service, or of a Cluster if the namespace is empty.
+    pub(super) fn uid(&self, namespace: &str, name: &str) -> Option<String> {
+        let id = (namespace.to_owned(), name.to_owned());
+        self.uids.get(&id).cloned()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -201,7 +220,10 @@ mod tests {
         serde_json::from_value(json!({
             "apiVersion": "networking.karmada.io/v1alpha1",
             "kind": "MultiClusterService",
-            "metadata": { "namespace": namespace, "name": name, "finalizers": finalizers },
+            "metadata": {
+                "namespace": namespace, "name": name, "uid": format!("{namespace}-{name}"),
+                "finalizers": finalizers,
+            },
             "spec": { "types": ["CrossCluster"] },
         }))
         .expect("a MultiClusterService")
@@ -211,7 +233,7 @@ mod tests {
         serde_json::from_value(json!({
             "apiVersion": "cluster.karmada.io/v1alpha1",
             "kind": "Cluster",
-            "metadata": { "name": name, "finalizers": finalizers },
+            "metadata": { "name": name, "uid": format!("-{name}"), "finalizers": finalizers },
             "spec": { "secretRef": { "namespace": secrets_in, "name": name } },
         }))
         .expect("a Cluster")
@@ -249,6 +271,15 @@ mod tests {
              kubectl mcs unjoin joined --member-kubeconfig FILE\n  \
              kubectl mcs unjoin by-hand --member-kubeconfig FILE"
         );
+        for (namespace, name, is_served) in [
+            ("shop", "foo", true),
+            ("", "by-hand", true),
+            ("web", "foo", false),
+            ("", "karmadas", false),
+        ] {
+            let expected = is_served.then(|| format!("{namespace}-{name}"));
+            assert_eq!(serving.uid(namespace, name), expected);
+        }
         let services = serving.without_clusters();
         assert_eq!(
             services.to_string(),

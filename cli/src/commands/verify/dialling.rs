@@ -7,11 +7,11 @@ use futures::future::join_all;
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
-use super::pods::{PodError, Pods, Role, Run};
+use super::pods::{DELETE_WITHIN, PodError, Pods, Role, Run};
 use super::probe::{self, PORT, Path};
 use super::report::{ConsumerReport, Report, ServiceReport};
 use super::targets::{Dialler, Targets};
-use super::{Notes, VerifyError};
+use super::{Ended, Notes, VerifyError};
 use crate::cluster::objects::ObjectError;
 use crate::term::exit::Failure;
 
@@ -45,14 +45,18 @@ impl Targets {
         Ok(objects)
     }
 
-    /// Creates the pods, waits for their outcomes or for `stop`, and deletes the pods.
+    /// Creates the pods, waits for their outcomes or for `stop`, and deletes the pods within
+    /// [`DELETE_WITHIN`].
+    ///
+    /// # Errors
+    /// [`VerifyError::Left`] if some pods may still exist and there is no report.
     pub(super) async fn verify(
         &self,
         run: &Run,
         (diallers, untried): (Vec<Dialler>, Vec<String>),
         notes: Notes<'_>,
         stop: impl Future<Output = ()>,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Ended, Failure> {
         let mut involved = Self::providers(&diallers);
         involved.extend(diallers.iter().map(|dialler| dialler.cluster.clone()));
         let mut pods: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
@@ -67,12 +71,19 @@ impl Targets {
             report = self.dial(run, &mut pods, (diallers, untried), notes) => Some(report),
             () = stop => None,
         };
-        let deleted = join_all(pods.values().map(Pods::delete)).await;
-        let left: Vec<_> = deleted.into_iter().flatten().collect();
-        if !left.is_empty() {
-            return Err(VerifyError::Left(left.join("; ")).into());
+        let deadline = Instant::now() + DELETE_WITHIN;
+        let deleted = pods.iter().map(|(name, pods)| async move {
+            let left = pods.delete(deadline).await;
+            (!left.is_empty()).then(|| run.left(name, &left))
+        });
+        let left: Vec<_> = join_all(deleted).await.into_iter().flatten().collect();
+        let left = (!left.is_empty()).then(|| VerifyError::Left(left.join("; ")));
+        match (finished, left) {
+            (Some(Ok(report)), left) => Ok(Ended { report, left }),
+            (_, Some(left)) => Err(left.into()),
+            (Some(Err(error)), None) => Err(error),
+            (None, None) => Err(VerifyError::Interrupted.into()),
         }
-        finished.ok_or(VerifyError::Interrupted)?
     }
 
     async fn dial(
@@ -103,13 +114,12 @@ impl Targets {
         let paths = diallers.iter().flat_map(|one| &one.paths);
         let (paths, number) = (paths.map(Vec::len).sum::<usize>(), diallers.len());
         notes(format!("dialling {paths} paths from {number} pods"))?;
-        let created = create_diallers(run, pods, &diallers).await?;
-        untried.extend(created);
-        Ok(dialled(run, pods, (diallers, untried), deadline).await)
+        let created = create_diallers(run, pods, &diallers, deadline).await?;
+        Ok(dialled(run, pods, (diallers, created, untried), deadline).await)
     }
 
-    /// Starts a pod in each provider. Returns the address of each pod, or the reason that it has
-    /// none.
+    /// Starts a pod in each provider before the deadline. Returns the address of each pod, or the
+    /// reason that it has none.
     async fn serve(
         &self,
         run: &Run,
@@ -121,7 +131,10 @@ impl Targets {
         for provider in Self::providers(diallers) {
             let pod = run.pod(&server_name(&provider), &Role::Serve(&provider), None)?;
             let created = match pods.get_mut(provider.as_str()) {
-                Some(pods) => pods.create(&pod).await.map_err(|error| error.to_string()),
+                Some(pods) => {
+                    let created = pods.create(&pod, deadline).await;
+                    created.map_err(|error| error.to_string())
+                }
                 None => match self.members.get(&provider) {
                     Some(Err(why)) => Err(why.clone()),
                     _ => Err(format!("{provider} is not joined")),
@@ -173,47 +186,53 @@ impl Targets {
     }
 }
 
-/// Starts the pods that connect. Returns the reasons that some do not start.
+/// Creates the pods that connect before the deadline. Returns the result of each, in the order of
+/// the diallers.
 async fn create_diallers(
     run: &Run,
     pods: &mut BTreeMap<&str, Pods<'_>>,
     diallers: &[Dialler],
-) -> Result<Vec<String>, ObjectError> {
-    let mut untried = Vec::new();
+    deadline: Instant,
+) -> Result<Vec<Result<(), String>>, ObjectError> {
+    let mut all = Vec::new();
     for (number, dialler) in diallers.iter().enumerate() {
         let role = Role::Dial(&dialler.paths);
         let pod = run.pod(&dialler.name(number), &role, dialler.node.as_deref())?;
-        if let Some(pods) = pods.get_mut(dialler.cluster.as_str())
-            && let Err(error) = pods.create(&pod).await
-        {
-            untried.push(format!("{}: {error}", dialler.cluster));
-        }
+        let created = match pods.get_mut(dialler.cluster.as_str()) {
+            Some(pods) => pods.create(&pod, deadline).await,
+            None => Ok(()),
+        };
+        all.push(created.map_err(|error| error.to_string()));
     }
-    Ok(untried)
+    Ok(all)
 }
 
-/// Waits for the outcomes of the pods that connect, and reports them by service.
+/// Waits for the outcomes of the pods that connect and were created, and reports them by service.
 async fn dialled(
     run: &Run,
     pods: &BTreeMap<&str, Pods<'_>>,
-    (diallers, mut untried): (Vec<Dialler>, Vec<String>),
+    (diallers, created, mut untried): (Vec<Dialler>, Vec<Result<(), String>>, Vec<String>),
     deadline: Instant,
 ) -> Report {
-    let outcomes = diallers
-        .iter()
-        .enumerate()
-        .map(|(number, dialler)| async move {
-            let name = run.pod_name(&dialler.name(number));
-            let pods = pods.get(dialler.cluster.as_str())?;
-            Some(pods.dialled(&name, deadline).await)
-        });
+    let outcomes = diallers.iter().zip(created).enumerate();
+    let outcomes = outcomes.map(|(number, (dialler, created))| async move {
+        let name = run.pod_name(&dialler.name(number));
+        let pods = pods.get(dialler.cluster.as_str())?;
+        Some(match created {
+            Ok(()) => {
+                let dialled = pods.dialled(&name, deadline).await;
+                dialled.map_err(|error| error.to_string())
+            }
+            Err(why) => Err(why),
+        })
+    });
     let outcomes = join_all(outcomes).await;
     let mut services: BTreeMap<ServiceKey, Vec<ConsumerReport>> = BTreeMap::new();
     for (dialler, dialled) in diallers.into_iter().zip(outcomes) {
         let dialled = match dialled {
             Some(Ok(dialled)) => dialled,
-            Some(Err(error)) => {
-                untried.push(format!("{}: {error}", dialler.cluster));
+            Some(Err(why)) => {
+                untried.push(format!("{}: {why}", dialler.cluster));
                 Vec::new()
             }
             None => Vec::new(),

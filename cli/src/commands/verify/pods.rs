@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, DynamicObject, ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::probe::{Dialled, PORT, Path};
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -21,6 +21,10 @@ const MAX_LOG: i64 = 4 * 1024 * 1024;
 const GRACE: Duration = Duration::from_secs(30);
 /// Maximum number of pods of earlier runs that one run deletes.
 const MAX_OLD: u32 = 100;
+/// Maximum time in which a run deletes its pods in all members.
+pub(super) const DELETE_WITHIN: Duration = Duration::from_secs(30);
+/// Maximum number of pods of a member that an error names.
+const MAX_NAMED: usize = 3;
 
 /// Failed pod, with a message for the user.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +95,22 @@ impl Run {
     /// Returns the full name of a pod.
     pub(super) fn pod_name(&self, name: &str) -> String {
         format!("causeway-verify-{}-{name}", self.id)
+    }
+
+    /// Describes the pods that may still exist in a member, with the command that deletes those of
+    /// this run.
+    pub(super) fn left(&self, member: &str, pods: &[String]) -> String {
+        let Self { id, namespace, .. } = self;
+        let named: Vec<_> = pods.iter().take(MAX_NAMED).map(String::as_str).collect();
+        let more = match pods.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "{member}: {}{more}; to delete those of this run there: \
+             kubectl delete pods -n {namespace} -l {LABEL}={id}",
+            named.join(", ")
+        )
     }
 
     fn metadata(&self, name: &str) -> Value {
@@ -185,15 +205,21 @@ impl<'a> Pods<'a> {
         self.member.api(Some(self.namespace))
     }
 
-    /// Records and creates a pod.
-    pub(super) async fn create(&mut self, pod: &DynamicObject) -> Result<(), PodError> {
-        self.names.push(pod.name_any());
-        match objects::create(self.member, pod).await {
-            Ok(()) => Ok(()),
-            Err(ObjectError::Request(RequestError::NotFound { .. })) => {
+    /// Records a pod, and creates it before the deadline.
+    pub(super) async fn create(
+        &mut self,
+        pod: &DynamicObject,
+        deadline: Instant,
+    ) -> Result<(), PodError> {
+        let name = pod.name_any();
+        self.names.push(name.clone());
+        match timeout_at(deadline, objects::create(self.member, pod)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(ObjectError::Request(RequestError::NotFound { .. }))) => {
                 Err(PodError::NoNamespace(self.namespace.to_owned()))
             }
-            Err(error) => Err(error.into()),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(self.late(&name, "start", String::new())),
         }
     }
 
@@ -248,16 +274,21 @@ impl<'a> Pods<'a> {
         Ok(read(&log))
     }
 
-    /// Deletes all pods of the run. Returns the error of each pod that may still exist.
-    pub(super) async fn delete(&self) -> Vec<String> {
+    /// Deletes the recorded pods before the deadline, those of this run before those of earlier
+    /// runs. Returns the error of each pod that may still exist.
+    pub(super) async fn delete(&self, deadline: Instant) -> Vec<String> {
         let api = self.api();
         let now = DeleteParams::default().grace_period(0);
         let mut left = Vec::new();
-        for name in &self.names {
-            match self.member.request(api.delete(name, &now)).await {
-                Ok(_) | Err(RequestError::NotFound { .. }) => {}
-                Err(error) => left.push(format!("pod {}/{name}: {error}", self.namespace)),
-            }
+        // Pods of earlier runs are recorded first.
+        for name in self.names.iter().rev() {
+            let deleted = self.member.request(api.delete(name, &now));
+            let why = match timeout_at(deadline, deleted).await {
+                Ok(Ok(_) | Err(RequestError::NotFound { .. })) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("not deleted within {} s", DELETE_WITHIN.as_secs()),
+            };
+            left.push(format!("pod {}/{name}: {why}", self.namespace));
         }
         left
     }
@@ -340,6 +371,18 @@ mod tests {
             ),
         ] {
             assert_eq!(pod.pointer(pointer), Some(&expected), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn error_names_pods_that_are_left_and_the_command_for_them() {
+        let pods = ["p0", "p1", "p2", "p3", "p4"].map(str::to_owned);
+        for (number, named) in [(1, "p0"), (3, "p0, p1, p2"), (5, "p0, p1, p2 and 2 more")] {
+            let expected = format!(
+                "member1: {named}; to delete those of this run there: kubectl delete pods \
+                 -n causeway-system -l mcs.causeway.dev/verify=0a1b2c3d"
+            );
+            assert_eq!(run().left("member1", &pods[..number]), expected);
         }
     }
 

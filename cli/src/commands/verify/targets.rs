@@ -33,7 +33,7 @@ pub(super) struct Targets {
     consumers: BTreeMap<ServiceKey, BTreeSet<String>>,
     /// Services that a member imports.
     imported: BTreeSet<ServiceKey>,
-    /// Members whose ServiceImports cannot be read, with the reasons.
+    /// Members whose ServiceImports could not be read, with the reasons.
     unread: BTreeMap<String, String>,
 }
 
@@ -97,20 +97,7 @@ impl Targets {
             self.consumers.insert(key.clone(), consumers);
             services.insert(key);
         }
-        let scope = &scope;
-        let imports = self.members.iter().map(|(name, member)| async move {
-            let member = member.as_ref().ok()?;
-            let imports = scope.served::<ServiceImport>(member).await;
-            Some(imports.map_err(|error| (name.clone(), format!("{name}: {error}"))))
-        });
-        for imports in join_all(imports).await.into_iter().flatten() {
-            match imports {
-                Ok(imports) => self.imported.extend(imports.iter().map(key_of)),
-                Err((name, why)) => {
-                    self.unread.insert(name, why);
-                }
-            }
-        }
+        self.find_imports(&scope).await;
         services.extend(self.imported.iter().cloned());
         if services.is_empty() {
             let what = match (&what.name, &namespace) {
@@ -118,7 +105,8 @@ impl Targets {
                 (_, Some(namespace)) => format!("a service of namespace {namespace}"),
                 _ => "any service".to_owned(),
             };
-            return Err(VerifyError::NotFound { what }.into());
+            let unread = self.not_read();
+            return Err(VerifyError::NotFound { what, unread }.into());
         }
         if services.len() > MAX_SERVICES {
             let count = services.len();
@@ -126,6 +114,45 @@ impl Targets {
         }
         self.services = services.into_iter().collect();
         Ok(())
+    }
+
+    /// Reads the ServiceImports of each member. Records the members that could not be read.
+    async fn find_imports(&mut self, scope: &Scope) {
+        let targets = &*self;
+        let imports = targets.members.iter().map(|(name, member)| async move {
+            let member = match member {
+                Ok(member) => member,
+                Err(_) if !targets.may_import(name, scope) => return Ok(Vec::new()),
+                Err(why) => return Err((name.clone(), why.clone())),
+            };
+            let imports = scope.served::<ServiceImport>(member).await;
+            imports.map_err(|error| (name.clone(), format!("{name}: {error}")))
+        });
+        let read = join_all(imports).await;
+        for imports in read {
+            match imports {
+                Ok(imports) => self.imported.extend(imports.iter().map(key_of)),
+                Err((name, why)) => {
+                    self.unread.insert(name, why);
+                }
+            }
+        }
+    }
+
+    /// Whether a member may import services. False if the controller reports that it serves neither
+    /// kind of the clusterset.
+    fn may_import(&self, name: &str, scope: &Scope) -> bool {
+        let mut clusters = self.clusters.iter();
+        clusters.any(|one| one.name_any() == name && scope.takes_part(one))
+    }
+
+    /// Returns a suffix that lists the members that could not be read.
+    fn not_read(&self) -> String {
+        let unread: Vec<_> = self.unread.values().map(String::as_str).collect();
+        match unread.is_empty() {
+            true => String::new(),
+            false => format!("; not read: {}", unread.join(", ")),
+        }
     }
 
     /// Returns the members that a MultiClusterService selects as consumers.
@@ -162,6 +189,8 @@ impl Targets {
                 Err(why) => untried.push(why),
             }
         }
+        untried.sort();
+        untried.dedup();
         if diallers.is_empty() && untried.is_empty() {
             untried.push("no member consumes a service of these".to_owned());
         }
@@ -239,4 +268,42 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
     };
     let nodes = nodes.iter().filter(|node| is_ready(node));
     Ok(nodes.map(|node| node.name_any()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{cluster, condition, synced};
+
+    #[tokio::test]
+    async fn unread_member_is_unknown_unless_it_serves_neither_kind() {
+        let why = "ServiceExport and ServiceImport are not installed there";
+        let reported = condition("ClustersetAPI", "False", "NotServed", why);
+        let clusters = vec![synced("a"), cluster("b", json!([reported]))];
+        let unread = |name: &str| -> (String, Member) {
+            (name.to_owned(), Err(format!("{name}: no context")))
+        };
+        let mut targets = Targets {
+            clusters,
+            members: ["a", "b"].map(unread).into(),
+            services: Vec::new(),
+            consumers: BTreeMap::new(),
+            imported: BTreeSet::new(),
+            unread: BTreeMap::new(),
+        };
+        assert_eq!(targets.not_read(), "");
+        targets.find_imports(&Scope::default()).await;
+        assert_eq!(targets.not_read(), "; not read: a: no context");
+        for (from, expected) in [(vec![], "a: no context"), (vec!["b"], "b: no context")] {
+            let what = WhatArgs {
+                from: from.into_iter().map(str::to_owned).collect(),
+                ..WhatArgs::default()
+            };
+            let (diallers, untried) = targets.diallers(&what).await;
+            assert!(diallers.is_empty());
+            assert_eq!(untried, [expected]);
+        }
+    }
 }

@@ -24,7 +24,14 @@ enum Item {
     Service(ServiceReport),
     Export(ExportedReport),
     Unread(UnreadReport),
+    Unknown(UnknownReport),
     Misplaced(Misplaced),
+}
+
+/// Failed read other than that of a member.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct UnknownReport {
+    message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +40,7 @@ enum Kind {
     Service,
     Export,
     Unread,
+    Unknown,
     Misplaced,
 }
 
@@ -173,9 +181,11 @@ fn table(
     (table, rows)
 }
 
-/// Renders changes that have no table: unread members, members read again, misplaced objects.
+/// Renders changes that have no table: unread members, members read again, other failed reads,
+/// misplaced objects.
 fn lines(changes: &[(&Key, Change<'_>)], screen: Screen) -> String {
     let mut unread = Vec::new();
+    let mut unknown = Vec::new();
     let mut misplaced = Vec::new();
     let mut text = String::new();
     for (_, change) in changes {
@@ -185,11 +195,17 @@ fn lines(changes: &[(&Key, Change<'_>)], screen: Screen) -> String {
                 text.push_str(&format!("Exports and imports of {name} are read again.\n"));
             }
             (Item::Unread(member), _) => unread.push(member),
+            (Item::Unknown(one), Happened::Deleted) => {
+                let line = format!("No longer unknown: {}", one.message);
+                text.push_str(&text::unknown(&[line.as_str()], screen));
+            }
+            (Item::Unknown(one), _) => unknown.push(one.message.as_str()),
             (Item::Misplaced(one), Happened::Added | Happened::Modified) => misplaced.push(one),
             _ => {}
         }
     }
     text.push_str(&text::unread(&unread, screen));
+    text.push_str(&text::unknown(&unknown, screen));
     text.push_str(&text::misplaced(&misplaced, screen));
     text
 }
@@ -230,13 +246,23 @@ fn items(report: &Report) -> BTreeMap<Key, Item> {
     });
     let unread = report.unread.iter();
     let unread = unread.map(|one| (key(Kind::Unread, "", &one.name), Item::Unread(one.clone())));
+    let unknown = report.unknown.iter().map(|message| {
+        let item = Item::Unknown(UnknownReport {
+            message: message.clone(),
+        });
+        (key(Kind::Unknown, "", message), item)
+    });
     let misplaced = report.misplaced.iter().map(|one| {
         let name = format!("{}/{}", one.kind, one.name);
         let item = Item::Misplaced(one.clone());
         (key(Kind::Misplaced, &one.namespace, &name), item)
     });
     let items = members.chain(services).chain(exports);
-    items.chain(unread).chain(misplaced).collect()
+    items
+        .chain(unread)
+        .chain(unknown)
+        .chain(misplaced)
+        .collect()
 }
 
 impl Item {
@@ -247,6 +273,7 @@ impl Item {
             Self::Service(service) => text::service_row(service, now),
             Self::Export(export) => text::clusterset::row(export),
             Self::Unread(member) => Row::new([member.name.clone(), member.message.clone()], None),
+            Self::Unknown(one) => Row::new([one.message.clone()], None),
             Self::Misplaced(one) => Row::new([one.message.clone()], None),
         }
     }
@@ -268,7 +295,7 @@ impl Item {
                 gone(&mut one.ready, &mut one.reason, &mut one.message);
                 one.conflict = None;
             }
-            Self::Unread(_) | Self::Misplaced(_) => {}
+            Self::Unread(_) | Self::Unknown(_) | Self::Misplaced(_) => {}
         }
         self
     }

@@ -18,6 +18,8 @@ use crate::views::explain::{self, Health};
 pub(crate) struct Observed {
     /// Health of a service that Karmada manages.
     pub health: Option<Health>,
+    /// Reason that the health is unknown: the service or members could not be read.
+    pub unknown: Option<String>,
     /// Failed propagation by Karmada. Read for one named service only.
     pub unapplied: Option<Unapplied>,
 }
@@ -28,8 +30,12 @@ pub(crate) type Observations = BTreeMap<ServiceKey, Observed>;
 /// Returns the observations that the objects of a service add to its conditions.
 pub(crate) fn observed(snapshot: &Snapshot) -> Observed {
     let managed = snapshot.mcs.as_ref().filter(|mcs| is_karmadas(mcs));
+    let explanation = managed.map(|_| explain::explained(snapshot));
+    let unread = explanation.as_ref();
+    let unread = unread.filter(|explanation| explanation.is_wrong_only_where_unread());
     Observed {
-        health: managed.map(|_| explain::health(snapshot, &explain::explained(snapshot))),
+        unknown: unread.map(|explanation| explanation.unhealthy().join("; ")),
+        health: explanation.map(|explanation| explain::health(snapshot, &explanation)),
         unapplied: snapshot.unapplied.clone(),
     }
 }

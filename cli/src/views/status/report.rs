@@ -211,11 +211,13 @@ impl Report {
     }
 
     /// Adds the observations about Karmada. Observed health replaces the readiness of a service
-    /// that Karmada manages.
+    /// that Karmada manages. A service of unknown health is not ready, and no problem.
     pub(crate) fn with_karmadas(mut self, known: &Observations) -> Self {
+        let mut is_any_wrong = false;
         for service in &mut self.services {
             let key = ServiceKey::new(&*service.namespace, &*service.name);
             let Some(known) = known.get(&key) else {
+                is_any_wrong |= !service.ready;
                 continue;
             };
             if let Some(health) = &known.health {
@@ -228,9 +230,13 @@ impl Report {
                 }
             }
             service.propagation.clone_from(&known.unapplied);
+            is_any_wrong |= !service.ready && known.unknown.is_none();
+            let unknown = known.unknown.iter();
+            let unknown = unknown.map(|why| format!("Ready of {key} is unknown: {why}"));
+            self.unknown.extend(unknown);
         }
         let members_are_healthy = self.members.iter().flatten().all(MemberReport::is_healthy);
-        self.ready = members_are_healthy && self.services.iter().all(|service| service.ready);
+        self.ready = members_are_healthy && !is_any_wrong;
         self
     }
 

@@ -64,11 +64,8 @@ fn asides(report: &Report, screen: Screen) -> impl Iterator<Item = String> {
     let unread = (!unread.is_empty()).then(|| self::unread(&unread, screen));
     let misplaced: Vec<_> = report.misplaced.iter().collect();
     let misplaced = (!misplaced.is_empty()).then(|| self::misplaced(&misplaced, screen));
-    let unknown = report.unknown.iter();
-    let unknown: String = unknown
-        .map(|one| wrapped(&printable(one), "", screen.width))
-        .collect();
-    let unknown = (!unknown.is_empty()).then_some(unknown);
+    let unknown: Vec<_> = report.unknown.iter().map(String::as_str).collect();
+    let unknown = (!unknown.is_empty()).then(|| self::unknown(&unknown, screen));
     unread.into_iter().chain(unknown).chain(misplaced)
 }
 
@@ -86,6 +83,13 @@ pub(crate) fn unread(members: &[&UnreadReport], screen: Screen) -> String {
         let line = format!("Exports and imports of {names} are not shown: {why}");
         wrapped(&printable(&line), "", screen.width)
     });
+    lines.collect()
+}
+
+/// Renders failed reads other than those of members, a line for each.
+pub(crate) fn unknown(all: &[&str], screen: Screen) -> String {
+    let lines = all.iter();
+    let lines = lines.map(|one| wrapped(&printable(one), "", screen.width));
     lines.collect()
 }
 

@@ -124,6 +124,25 @@ Exports and imports of a are read again.
 }
 
 #[test]
+fn failed_reads_are_shown_and_so_is_their_end() {
+    let why = "ServiceExports and ServiceImports on the hub are not shown: forbidden";
+    let unread = report(&[], &[]).with_unknown(&[why.to_owned()]);
+    let mut printer = printer(None);
+    for (report, expected) in [
+        (&unread, format!("{why}\n")),
+        (&unread, String::new()),
+        (&report(&[], &[]), format!("\nNo longer unknown: {why}\n")),
+    ] {
+        assert_eq!(printer.next(report, at(0)).expect("a text"), expected);
+    }
+    let mut printer = self::printer(Some(Format::Json));
+    let text = printer.next(&unread, at(0)).expect("a text");
+    let change: Value = serde_json::from_str(&text).expect("JSON");
+    let expected = json!({ "type": "ADDED", "kind": "Unknown", "object": { "message": why } });
+    assert_eq!(change, expected);
+}
+
+#[test]
 fn documents_of_yaml_are_parted() {
     let mut printer = printer(Some(Format::Yaml));
     let text = printer.next(&report(&[synced("member1")], &[]), at(0));
@@ -139,22 +158,14 @@ fn golden_outputs_of_status_are_kept() {
     use crate::golden;
     use crate::observe::fixtures::healthy;
     use crate::observe::service::key_of;
-    use crate::views::status::karmada::{Observations, Observed, is_karmadas};
+    use crate::views::status::karmada::{Observations, is_karmadas, observed};
 
     let report =
         |snapshot: &crate::observe::service::Snapshot, scope, clusters: Option<&[Cluster]>| {
             let services: Vec<_> = snapshot.mcs.iter().cloned().collect();
             let mut karmadas = Observations::new();
             for mcs in services.iter().filter(|mcs| is_karmadas(mcs)) {
-                let health = crate::views::explain::health(
-                    snapshot,
-                    &crate::views::explain::explained(snapshot),
-                );
-                let observed = Observed {
-                    health: Some(health),
-                    unapplied: snapshot.unapplied.clone(),
-                };
-                karmadas.insert(key_of(mcs), observed);
+                karmadas.insert(key_of(mcs), observed(snapshot));
             }
             let exposed = (scope == Scope::One).then(|| crate::views::explain::exposed(snapshot));
             Report::new(scope, clusters, &services)

@@ -166,6 +166,7 @@ fn what_karmada_manages_is_as_the_members_hold_it_and_what_it_does_not_propagate
         let message = "as it is".to_owned();
         let known = Observed {
             health: Some(Health { ready, message }),
+            unknown: None,
             unapplied: Some(Unapplied {
                 message: "not everywhere".to_owned(),
                 remedy: "the policy first".to_owned(),
@@ -193,6 +194,40 @@ fn what_karmada_manages_is_as_the_members_hold_it_and_what_it_does_not_propagate
         assert!(
             text.contains("not everywhere.\n-> the policy first"),
             "{text}"
+        );
+    }
+}
+
+#[test]
+fn unread_members_leave_the_health_of_karmadas_service_unknown() {
+    use crate::observe::fixtures::healthy;
+    use crate::views::status::karmada::observed;
+
+    let conditions = json!([ready("False", "ManagedByKarmada", "Works exist")]);
+    let mut snapshot = healthy();
+    let managed = snapshot.mcs.as_mut().expect("it");
+    managed.status = service("foo", cross(&["a"], &["b"]), conditions).status;
+    let managed = managed.clone();
+    let late = Err(ConnectError::Timeout(5));
+    snapshot.members.insert("b".to_owned(), late);
+    let of_members = observed(&snapshot);
+    assert!(of_members.health.as_ref().is_some_and(|one| !one.ready));
+    let of_hub = Observed {
+        unknown: Some("forbidden by the hub".to_owned()),
+        ..Observed::default()
+    };
+    let clusters = [synced("a"), synced("b")];
+    for (known, why) in [(of_members, "within 5 s"), (of_hub, "forbidden by the hub")] {
+        let known = [(ServiceKey::new("shop", "foo"), known)].into();
+        let report = Report::new(Scope::One, Some(&clusters), std::slice::from_ref(&managed));
+        let report = report.with_karmadas(&known);
+        assert_eq!(report.exit_state(), ExitState::Unknown, "{why}");
+        assert!(!report.services[0].ready, "what is unknown is not good");
+        let unknown = report.unknown.join(" ");
+        let expected = "Ready of shop/foo is unknown: ";
+        assert!(
+            unknown.starts_with(expected) && unknown.contains(why),
+            "{unknown}"
         );
     }
 }
