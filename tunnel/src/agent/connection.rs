@@ -21,7 +21,7 @@ use super::servers::Connected;
 use crate::hello::{
     AGENT, API, Answer, BODY_MAX, DRAIN, HELLO, Hello, HelloError, REASON, printable,
 };
-use crate::keep_alive::keep_alive;
+use crate::keep_alive::{Heard, keep_alive};
 use crate::limits::{HEADERS_MAX, READ, SEND_BUFFER};
 use crate::splice::{Stream, prepare, splice};
 
@@ -67,6 +67,8 @@ pub(super) async fn serve(
 ) -> Result<(), ConnectionError> {
     let limits = agent.shared.limits.clone();
     let ending = agent.ending.clone();
+    let tls = Heard::new(tls);
+    let last_read = tls.last_read();
     let mut handshake = h2::server::Builder::new();
     let handshake = handshake
         .initial_window_size(limits.window)
@@ -80,7 +82,7 @@ pub(super) async fn serve(
     let pings = connection.ping_pong();
     let silent = async {
         match pings {
-            Some(pings) => keep_alive(pings, &limits, |_| {}).await,
+            Some(pings) => keep_alive(pings, last_read, &limits, |_| {}).await,
             None => std::future::pending().await,
         }
     };
