@@ -432,13 +432,30 @@ fn network_policies_allow_the_served_ports_only() {
             assert_eq!(rule["from"].is_array(), is_limited, "{rule}");
         }
     }
-    let all = rendered(&[
-        "networkPolicy.enabled=true",
-        "networkPolicy.egress[0].ports[0].port=443",
-    ]);
+}
+
+#[test]
+fn restricted_egress_still_reaches_the_tunnel() {
+    let egress = "networkPolicy.egress[0].ports[0].port=443";
+    let given = json!({"ports": [{"port": 443}]});
+    let all = rendered(&[egress]);
     let policy = &all["NetworkPolicy causeway-system/causeway-controller"]["spec"];
     assert_eq!(policy["policyTypes"], json!(["Ingress", "Egress"]));
-    assert_eq!(policy["egress"], json!([{"ports": [{"port": 443}]}]));
+    assert_eq!(policy["egress"], json!([given]));
+
+    let all = rendered(&[egress, TUNNEL]);
+    let tunnel = &all["Deployment causeway-system/causeway-tunnel"]["spec"];
+    let ports = &tunnel["template"]["spec"]["containers"][0]["ports"];
+    let is_front = |port: &&Value| port["name"] == "front";
+    let front = ports.as_array().unwrap().iter().find(is_front).unwrap();
+    let to_tunnel = json!({
+        "ports": [{"port": front["containerPort"], "protocol": "TCP"}],
+        "to": [{"podSelector": tunnel["selector"]}],
+    });
+    let policy = &all["NetworkPolicy causeway-system/causeway-controller"]["spec"];
+    assert_eq!(policy["egress"], json!([given, to_tunnel]));
+    let policy = &all["NetworkPolicy causeway-system/causeway-webhook"]["spec"];
+    assert_eq!(policy["egress"], json!([given]));
 }
 
 #[test]

@@ -300,15 +300,55 @@ async fn a_newer_chart_brings_newer_definitions(fleet: &Fleet) {
     says(&columns, " Endpoint");
 }
 
+/// Rolls back as docs/install.md does. The release would delete the definitions, and has a value
+/// that the older chart does not know.
 async fn an_older_chart_leaves_the_newer_definitions(fleet: &Fleet, chart: &Path) {
-    let back = format!(
-        "upgrade causeway {} --reset-then-reuse-values --set crds.install=false",
-        chart.display()
+    let hub = fleet.hub();
+    let newer = fleet.directory().join("newer/chart");
+    let schema = newer.join("values.schema.json");
+    let text = std::fs::read_to_string(&schema).expect("a schema");
+    let open = text.replace(
+        r#""additionalProperties": false"#,
+        r#""additionalProperties": true"#,
     );
+    std::fs::write(&schema, open).expect("a schema");
+    let upgrade = format!(
+        "upgrade causeway {} --set unknown=1,crds.keep=false",
+        newer.display()
+    );
+    helm(fleet, &upgrade).await.ok();
+
+    let annotate = [
+        "annotate",
+        "--overwrite",
+        "crd",
+        "clusters.cluster.karmada.io",
+        "multiclusterservices.networking.karmada.io",
+        "helm.sh/resource-policy=keep",
+    ];
+    hub.kubectl(annotate).await.ok();
+    let values = helm(fleet, "get values causeway -o yaml").await.ok();
+    let file = fleet.directory().join("values.yaml");
+    std::fs::write(&file, &values).expect("a file");
+    let back = format!(
+        "upgrade causeway {} --reset-values -f {} --set crds.install=false,crds.keep=true",
+        chart.display(),
+        file.display()
+    );
+    says(&helm(fleet, &back).await.refused(), "'unknown' not allowed");
+    let known = values.replace("unknown: 1\n", "");
+    std::fs::write(&file, known).expect("a file");
     helm(fleet, &back).await.ok();
     let columns = "{.spec.versions[0].additionalPrinterColumns[*].name}";
-    let columns = get(fleet.hub(), "crd/clusters.cluster.karmada.io", columns).await;
-    says(&columns, " Endpoint");
+    let definition = "crd/clusters.cluster.karmada.io";
+    says(&get(hub, definition, columns).await, " Endpoint");
+
+    let upgrade = format!(
+        "upgrade causeway {} --reset-then-reuse-values --set crds.install=true",
+        newer.display()
+    );
+    helm(fleet, &upgrade).await.ok();
+    says(&get(hub, definition, columns).await, " Endpoint");
 }
 
 async fn members_and_definitions_outlive_the_release(fleet: &Fleet) {
