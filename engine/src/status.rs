@@ -11,7 +11,7 @@ mod ready;
 
 use std::time::Duration;
 
-use causeway::api::condition as names;
+use causeway::api::condition::{self as names, TRUE};
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -87,6 +87,12 @@ impl Progress {
 /// Time after which a written copy that no watch has shown is a problem, and likewise a Service
 /// without an EndpointSlice.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
+/// Conditions about EndpointSlices, which a service without consumers does not have.
+const OF_SLICES: [&str; 2] = [
+    names::ENDPOINT_SLICE_DISPATCHED,
+    names::ENDPOINT_SLICE_APPLIED,
+];
+
 /// Desired status of a service, with all that it depends on.
 pub(crate) struct View<'a> {
     pub(crate) index: &'a Index,
@@ -110,6 +116,9 @@ impl View<'_> {
         let mut events = Vec::new();
         let states = self.states();
         let generation = self.mcs.generation;
+        if !self.dispatches() && self.desired.karmadas_problem().is_none() {
+            conditions.retain(|one| !OF_SLICES.contains(&&*one.type_));
+        }
         for (type_, text, state) in &states {
             let text = *text;
             let desired = DesiredCondition { type_, text, state };
@@ -367,9 +376,14 @@ impl View<'_> {
     }
 
     fn applied_in(&self, name: &ClusterName) -> State {
-        let was_true = names::is_true(&self.mcs.conditions, names::ENDPOINT_SLICE_APPLIED);
+        let mut conditions = self.mcs.conditions.iter();
+        let applied = conditions.find(|one| one.type_ == names::ENDPOINT_SLICE_APPLIED);
+        let was_true = applied.is_some_and(|one| {
+            one.status == TRUE && one.observed_generation == Some(self.mcs.generation)
+        });
         match self.dispatched_to(name) {
-            // What an unreachable consumer holds it still holds.
+            // What an unreachable consumer holds it still holds. A consumer of a later generation
+            // may never have held anything.
             State::Failed(_) if was_true && self.reachable(name) != State::Done => {
                 State::InProgress
             }
@@ -444,7 +458,14 @@ impl View<'_> {
             return reported.collect();
         }
         // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
-        let mut all = self.mcs.ingress.clone();
+        let reported: Vec<_> = reported.collect();
+        let is_of_others = |address: &LoadBalancerIngress| {
+            let others = self.index.members().filter(|(name, _)| !used.contains(name));
+            let mut services = others.filter_map(|(_, member)| member.service(self.key));
+            services.any(|service| service.ingress.contains(address))
+        };
+        let stays = |one: &&LoadBalancerIngress| reported.contains(one) || !is_of_others(one);
+        let mut all: Vec<_> = self.mcs.ingress.iter().filter(stays).cloned().collect();
         for ingress in reported {
             if !all.contains(&ingress) {
                 all.push(ingress);

@@ -1,7 +1,7 @@
 //! Providers of a service: their slices, ports and readiness, for any consumer.
 
 mod candidates;
-mod port_fit;
+pub(super) mod port_fit;
 mod readiness;
 
 use std::cell::{OnceCell, RefCell};

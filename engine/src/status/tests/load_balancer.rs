@@ -2,7 +2,7 @@ use causeway::api::condition as names;
 use serde_json::{Value, json};
 
 use super::foo;
-use crate::fixtures::objects::{Kind, Object, cluster, mcs};
+use crate::fixtures::objects::{Kind, Object, cluster, mcs, slice};
 use crate::fixtures::{Environment, env};
 
 fn balanced(ip: &str) -> Object {
@@ -67,6 +67,37 @@ fn only_providers_load_balancers_are_gathered() {
         .on_hub(drained)
         .settle();
     assert_eq!(addresses(&env), ["192.0.2.1"]);
+}
+
+#[test]
+fn known_address_of_a_former_provider_leaves_while_another_provider_is_unknown() {
+    let mut env = gathered();
+    env.member("member3").on("member3", balanced("192.0.2.3"));
+    env.settle().lose("member1").restart().settle();
+    assert_eq!(addresses(&env), ["192.0.2.1", "192.0.2.2", "192.0.2.3"]);
+    let left = ["member1", "member2"];
+    env.on_hub(mcs("foo").load_balancer().providers(&left))
+        .settle();
+    assert_eq!(addresses(&env), ["192.0.2.1", "192.0.2.2"]);
+}
+
+#[test]
+fn conditions_about_slices_go_with_the_consumers() {
+    let mut env = env();
+    let pods = slice("foo-abc", "foo").port("http", 8080);
+    env.member("member1")
+        .member("member2")
+        .on("member1", balanced("192.0.2.1"))
+        .on("member1", pods.endpoint("10.1.0.5"));
+    let exposed = mcs("foo").providers(&["member1"]);
+    env.on_hub(foo()).on_hub(exposed).settle();
+    for present in [true, false] {
+        for type_ in [names::ENDPOINT_SLICE_DISPATCHED, names::ENDPOINT_SLICE_APPLIED] {
+            let found = env.condition("foo", type_);
+            assert_eq!(found.is_some(), present, "{found:?}");
+        }
+        env.on_hub(mcs("foo").load_balancer()).settle();
+    }
 }
 
 #[test]
