@@ -5,6 +5,8 @@
 //!   matter. A holder stops by itself [`Settings::renew_deadline`] after it *sent* its last good renewal; others wait
 //!   [`Settings::duration`], which is longer, from when they *saw* it.
 //! - The Lease is only ever replaced at the version that was read, so of two that reach for it one fails.
+//! - A Lease that somebody deletes or empties counts as held until the claim of its last holder expires, to each process that
+//!   had read it before.
 //! - A process whose loop makes no progress ([`Settings::progress`]) neither renews nor takes the Lease.
 //! - Every write checks that this process leads at the moment at which it is sent ([`while_leading`]), so one that was stopped
 //!   for a while sends nothing that waited.
@@ -29,6 +31,9 @@ use tokio::time::{Instant, sleep, timeout};
 pub use self::leadership::{Leadership, while_leading};
 use crate::failure::{Classify as _, random, spread};
 use crate::metrics::LeaseTransitions;
+
+/// Duration in a Lease that its holder released.
+const RELEASED: Duration = Duration::from_secs(1);
 
 /// Candidate for the Lease, and its time limits.
 #[derive(Clone, Debug)]
@@ -156,11 +161,52 @@ struct Election {
     reported: Option<Failure>,
 }
 
-/// The Lease as it was read last, and when this process saw it change.
+/// The Lease as it was read last.
 #[derive(Clone, Debug)]
 struct Seen {
     object: LeaseObject,
-    at: Instant,
+    /// Whether it is gone.
+    is_gone: bool,
+    /// The last holder that did not release it, and when its claim expires. It may still write
+    /// after somebody deleted or emptied the Lease.
+    held: Option<(String, Instant)>,
+}
+
+impl Seen {
+    /// Returns the Lease that this process saw change `at` a time.
+    fn new(object: LeaseObject, at: Instant, settings: &Settings) -> Self {
+        let held = holder(&object).map(|holder| {
+            let expires = at + duration(&object).unwrap_or(settings.duration);
+            (holder.clone(), expires)
+        });
+        Self {
+            object,
+            is_gone: false,
+            held,
+        }
+    }
+
+    /// Returns what is seen after it, given the Lease as it is now.
+    fn then(self, found: Option<LeaseObject>, now: Instant, settings: &Settings) -> Self {
+        let Some(object) = found else {
+            return Self {
+                is_gone: true,
+                ..self
+            };
+        };
+        if !self.is_gone && self.object.spec == object.spec {
+            return Self { object, ..self };
+        }
+        let is_emptied = holder(&object).is_none() && duration(&object) != Some(RELEASED);
+        let seen = Self::new(object, now, settings);
+        match is_emptied {
+            true => Self {
+                held: self.held,
+                ..seen
+            },
+            false => seen,
+        }
+    }
 }
 
 /// Next step for a Lease.
@@ -226,8 +272,14 @@ impl Election {
                     }
                 };
                 self.forget_own();
+                // It is read again at once where another process, or a person, changed it.
+                let is_changed = matches!(
+                    failure.kind,
+                    FailureKind::Conflict | FailureKind::AlreadyExists | FailureKind::NotFound
+                );
                 self.complain(failure);
-                self.jitter(self.settings.period / 2)
+                let pause = self.settings.period / if is_changed { 20 } else { 2 };
+                self.jitter(pause)
                     .min(until.saturating_duration_since(Instant::now()))
             }
         }
@@ -243,7 +295,10 @@ impl Election {
             Move::Wait { holder, .. } => Ok(Leadership::Follower {
                 holder: Some(holder),
             }),
-            Move::Create | Move::Take | Move::Renew => {
+            next @ (Move::Create | Move::Take | Move::Renew) => {
+                if next == Move::Create {
+                    self.seen = None;
+                }
                 let claim = claim(
                     self.seen.as_ref().map(|seen| &seen.object),
                     &self.settings,
@@ -265,16 +320,11 @@ impl Election {
 
     async fn look(&mut self) -> Result<(), Failure> {
         let found = self.within_deadline(self.api.get_opt(&self.name)).await?;
-        self.seen = found.map(|object| match self.seen.take() {
-            Some(seen) if seen.object.spec == object.spec => Seen {
-                object,
-                at: seen.at,
-            },
-            _ => Seen {
-                object,
-                at: Instant::now(),
-            },
-        });
+        let (now, settings) = (Instant::now(), &self.settings);
+        self.seen = match self.seen.take() {
+            Some(seen) => Some(seen.then(found, now, settings)),
+            None => found.map(|object| Seen::new(object, now, settings)),
+        };
         self.show_transitions();
         Ok(())
     }
@@ -320,10 +370,7 @@ impl Election {
         };
         match stored {
             Ok(object) => {
-                self.seen = Some(Seen {
-                    object,
-                    at: Instant::now(),
-                });
+                self.seen = Some(Seen::new(object, Instant::now(), &self.settings));
                 self.show_transitions();
                 Ok(())
             }
@@ -441,29 +488,21 @@ fn decide(seen: Option<&Seen>, now: Instant, settings: &Settings) -> Move {
     let Some(seen) = seen else {
         return Move::Create;
     };
-    let Some(holder) = holder(&seen.object) else {
-        return Move::Take;
-    };
-    if *holder == settings.identity {
-        return Move::Renew;
-    }
-    let seconds = seen
-        .object
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.lease_duration_seconds);
-    let duration = seconds
-        .and_then(|seconds| u64::try_from(seconds).ok())
-        .map(Duration::from_secs);
-    let expires = seen.at + duration.unwrap_or(settings.duration);
-    if now < expires {
-        Move::Wait {
+    let is_own = holder(&seen.object) == Some(&settings.identity);
+    match &seen.held {
+        _ if is_own && !seen.is_gone => Move::Renew,
+        Some((holder, expires)) if !is_own && now < *expires => Move::Wait {
             holder: holder.clone(),
-            expires,
-        }
-    } else {
-        Move::Take
+            expires: *expires,
+        },
+        _ if seen.is_gone => Move::Create,
+        _ => Move::Take,
     }
+}
+
+fn duration(object: &LeaseObject) -> Option<Duration> {
+    let seconds = object.spec.as_ref()?.lease_duration_seconds?;
+    u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
 /// The Lease as this process holds it.
@@ -493,7 +532,7 @@ fn claim(object: Option<&LeaseObject>, settings: &Settings, now: Timestamp) -> L
 fn released(object: &LeaseObject, now: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(String::new()),
-        lease_duration_seconds: Some(1),
+        lease_duration_seconds: i32::try_from(RELEASED.as_secs()).ok(),
         renew_time: Some(MicroTime(now)),
         ..object.spec.clone().unwrap_or_default()
     }

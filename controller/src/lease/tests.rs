@@ -66,7 +66,7 @@ fn lease_action_follows_from_holder_and_last_change() {
         ),
     ];
     for (case, object, seconds, expected) in cases {
-        let seen = object.map(|object| Seen { object, at });
+        let seen = object.map(|object| Seen::new(object, at, &settings("a")));
         assert_eq!(
             decide(seen.as_ref(), after(seconds), &settings("a")),
             expected,
@@ -115,14 +115,40 @@ fn released_lease_is_free_and_keeps_its_transitions() {
     let now = Timestamp::from_second(1_000).unwrap();
     let spec = released(&lease(Some("a"), Some(12)), now);
     assert_eq!(spec.lease_transitions, Some(3));
-    let seen = Seen {
-        object: LeaseObject {
-            spec: Some(spec),
-            ..LeaseObject::default()
-        },
-        at: Instant::now(),
+    let object = LeaseObject {
+        spec: Some(spec),
+        ..LeaseObject::default()
     };
-    assert_eq!(decide(Some(&seen), seen.at, &settings("b")), Move::Take);
+    let (at, settings) = (Instant::now(), settings("b"));
+    let held = Seen::new(lease(Some("a"), Some(12)), at, &settings);
+    let seen = held.then(Some(object), at, &settings);
+    assert_eq!(decide(Some(&seen), at, &settings), Move::Take);
+}
+
+#[test]
+fn lease_that_is_deleted_or_emptied_is_held_until_its_claim_expires() {
+    let (at, settings) = (Instant::now(), settings("b"));
+    let after = |seconds| at + Duration::from_secs(seconds);
+    let emptied = lease(Some(""), Some(12));
+    let without_spec = LeaseObject::default();
+    for (found, next) in [
+        (None, Move::Create),
+        (Some(emptied), Move::Take),
+        (Some(without_spec), Move::Take),
+    ] {
+        let mut seen = Seen::new(lease(Some("a"), Some(12)), at, &settings);
+        for seconds in [2, 4] {
+            seen = seen.then(found.clone(), after(seconds), &settings);
+        }
+        let wait = Move::Wait {
+            holder: "a".to_owned(),
+            expires: after(12),
+        };
+        assert_eq!(decide(Some(&seen), after(11), &settings), wait);
+        assert_eq!(decide(Some(&seen), after(12), &settings), next);
+        let renewed = seen.then(Some(lease(Some("a"), Some(12))), after(6), &settings);
+        assert_ne!(decide(Some(&renewed), after(17), &settings), next);
+    }
 }
 
 #[test]
@@ -157,7 +183,7 @@ fn what_clocks_show_decides_nothing() {
             spec.renew_time = Some(MicroTime(shown));
             spec.acquire_time = Some(MicroTime(shown));
         }
-        let seen = Seen { object, at };
+        let seen = Seen::new(object, at, &settings("a"));
         for (seconds, is_taken) in [(0, false), (11, false), (12, true)] {
             let decided = decide(
                 Some(&seen),
@@ -167,13 +193,11 @@ fn what_clocks_show_decides_nothing() {
             assert_eq!(decided == Move::Take, is_taken, "{jump} {seconds}");
         }
         let claimed = claim(Some(&lease(Some("a"), Some(12))), &settings("a"), shown);
-        let seen = Seen {
-            object: LeaseObject {
-                spec: Some(claimed),
-                ..LeaseObject::default()
-            },
-            at,
+        let object = LeaseObject {
+            spec: Some(claimed),
+            ..LeaseObject::default()
         };
+        let seen = Seen::new(object, at, &settings("a"));
         assert_eq!(decide(Some(&seen), at, &settings("a")), Move::Renew);
     }
 }
