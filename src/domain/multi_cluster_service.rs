@@ -246,6 +246,10 @@ fn described(name: Option<&str>, number: u16) -> String {
     }
 }
 
+/// Remedy for an entry without a name.
+const BLANK: &str =
+    "name the cluster, or remove the entry; without any entry all clusters are selected";
+
 fn clusters(
     spec: &MultiClusterServiceSpec,
     field: ClusterField,
@@ -260,11 +264,13 @@ fn clusters(
                     named.insert(name);
                 }
                 Ok(_) => {}
-                Err(error) => report(FieldError::invalid(
-                    field.entry_path(index),
-                    name,
-                    error.to_string(),
-                )),
+                Err(error) => {
+                    let detail = match name.is_empty() {
+                        true => BLANK.to_owned(),
+                        false => error.to_string(),
+                    };
+                    report(FieldError::invalid(field.entry_path(index), name, detail));
+                }
             }
         }
     }

@@ -273,7 +273,7 @@ fn clusters_are_named_as_clusters_are() {
     .is_refused(&[
         r#"spec.providerClusters[1].name: Invalid value: "clusterB": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#,
         &format!(r#"spec.consumerClusters[0].name: Invalid value: "{long}": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#),
-        r#"spec.consumerClusters[1].name: Invalid value: "": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#,
+        r#"spec.consumerClusters[1].name: Invalid value: "": name the cluster, or remove the entry; without any entry all clusters are selected"#,
     ]);
 }
 
