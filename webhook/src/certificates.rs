@@ -44,7 +44,7 @@ pub fn rotate(
     let readiness = &process.readiness;
     let cache = cache::Cache::default();
     let hub = hub::Hub::new(client, &config);
-    hub.watch(&cache, tasks, readiness);
+    hub.watch(&cache, tasks, readiness, metrics);
     let rotator = rotator::Rotator::new(
         config,
         hub,

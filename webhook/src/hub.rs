@@ -26,6 +26,7 @@ use crate::decide::{
 };
 use crate::hub_cache::{Cluster, ClusterCache, Service, ServiceCache, Services, lacks_clusters};
 use crate::lookups::Lookups;
+use crate::metrics::Metrics;
 use crate::watch::follow;
 
 /// Time limit of a request to the hub.
@@ -84,14 +85,21 @@ impl Hub {
     }
 
     /// Spawns the watches that fill the caches. The process is ready once they are filled.
-    pub fn watch(&self, tasks: &Tasks, readiness: &Readiness) {
+    pub fn watch(&self, tasks: &Tasks, readiness: &Readiness, metrics: &Metrics) {
         let config = || watcher::Config::default().page_size(LIST_PAGE);
+        let counted = |resource| (resource, metrics.hub_watch_failures(resource));
         let services = watcher(Api::<Service>::all(self.client.clone()), config());
         let cache = ServiceCache::new(Arc::clone(&self.services));
         let listed = readiness.awaits("the Services of the hub");
         tasks.spawn(
             "services",
-            follow("services", services, cache, listed, tasks.shutdown()),
+            follow(
+                counted("services"),
+                services,
+                cache,
+                listed,
+                tasks.shutdown(),
+            ),
         );
 
         let clusters = watcher(Api::<Cluster>::all(self.client.clone()), config());
@@ -99,7 +107,13 @@ impl Hub {
         let listed = readiness.awaits("the Clusters of the hub");
         tasks.spawn(
             "clusters",
-            follow("clusters", clusters, cache, listed, tasks.shutdown()),
+            follow(
+                counted("clusters"),
+                clusters,
+                cache,
+                listed,
+                tasks.shutdown(),
+            ),
         );
     }
 

@@ -40,7 +40,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
 
     let client = kube_client::hub_client(&config.hub, "causeway-webhook").await?;
     let hub = Hub::new(client.clone());
-    hub.watch(tasks, &process.readiness);
+    hub.watch(tasks, &process.readiness, &metrics);
 
     let resolver = match config.certificate {
         CertificateSource::Directory { path, first } => {

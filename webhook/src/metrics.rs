@@ -109,6 +109,11 @@ pub(crate) enum RequestRejection {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResourceLabels {
+    resource: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabels {
     reason: &'static str,
 }
@@ -150,6 +155,7 @@ pub struct Metrics {
     certificate_rotations: Counter,
     certificate_rotation_failures: Counter,
     certificate_repairs: Family<ReasonLabels, Counter>,
+    hub_watch_failures: Family<ResourceLabels, Counter>,
 }
 
 impl Metrics {
@@ -170,6 +176,7 @@ impl Metrics {
             certificate_rotations: Counter::default(),
             certificate_rotation_failures: Counter::default(),
             certificate_repairs: Family::default(),
+            hub_watch_failures: Family::default(),
         };
         register_metrics! { registry;
             "causeway_webhook_request_duration_seconds":
@@ -196,6 +203,8 @@ impl Metrics {
                 metrics.certificate_rotation_failures.clone();
             "causeway_certificate_repairs": "Repairs of self-managed certificates, by fault",
                 metrics.certificate_repairs.clone();
+            "causeway_webhook_hub_watch_failures": "Failed lists and watches of the hub, by resource",
+                metrics.hub_watch_failures.clone();
         }
         metrics
     }
@@ -207,6 +216,12 @@ impl Metrics {
             "Whether the webhook is ready to serve",
             ready,
         );
+    }
+
+    /// Returns the counter of failed lists and watches of this resource of the hub.
+    pub(crate) fn hub_watch_failures(&self, resource: &'static str) -> Counter {
+        self.hub_watch_failures
+            .get_or_create_owned(&ResourceLabels { resource })
     }
 
     /// Counts a request as in flight until the guard is dropped.

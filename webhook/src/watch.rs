@@ -7,6 +7,7 @@ use causeway::process::readiness::Awaited;
 use causeway::process::supervise::with_causes;
 use futures::{Stream, StreamExt};
 use kube::runtime::watcher::{Error, Event};
+use prometheus_client::metrics::counter::Counter;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -26,10 +27,10 @@ pub(crate) trait Apply<K> {
     }
 }
 
-/// Applies the watch of `what` to a cache until the shutdown. `listed` is ready once the initial
-/// list is complete, or the kind is not served.
+/// Applies the watch of `what` to a cache until the shutdown, and counts its failures. `listed` is
+/// ready once the initial list is complete, or the kind is not served.
 pub(crate) async fn follow<K>(
-    what: &'static str,
+    (what, failures): (&'static str, Counter),
     events: impl Stream<Item = Result<Event<K>, Error>>,
     mut cache: impl Apply<K>,
     listed: Awaited,
@@ -55,6 +56,7 @@ pub(crate) async fn follow<K>(
             Some(Err(error)) => {
                 let synced = is_not_found(&error) && within(cache.not_served()).await;
                 if !synced {
+                    failures.inc();
                     let why = with_causes(&error);
                     tracing::warn!(watch = what, error = why, "watch of the hub failed");
                     if let Some(listed) = &listed {

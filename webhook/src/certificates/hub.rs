@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use super::cache::Cache;
 use super::snapshot::{Kind, Registration, Snapshot, StoredSecrets, Which};
 use super::{REGISTRATION, ROTATE, SelfManaged};
+use crate::metrics::Metrics;
 use crate::watch::follow;
 
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -73,7 +74,14 @@ impl Hub {
     }
 
     /// Spawns the watches that fill the cache. The process is ready once it is filled.
-    pub(super) fn watch(&self, cache: &Cache, tasks: &Tasks, readiness: &Readiness) {
+    pub(super) fn watch(
+        &self,
+        cache: &Cache,
+        tasks: &Tasks,
+        readiness: &Readiness,
+        metrics: &Metrics,
+    ) {
+        let counted = |resource| (resource, metrics.hub_watch_failures(resource));
         let named =
             |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         for (task, which, slot) in [
@@ -81,7 +89,7 @@ impl Hub {
             ("authority-secret", Which::Authority, &cache.authority),
         ] {
             let secret = follow(
-                "secrets",
+                counted("secrets"),
                 watcher(self.secrets.clone(), named(self.name(which))),
                 cache.updater(slot),
                 readiness.awaits(self.secret(which)),
@@ -90,7 +98,7 @@ impl Hub {
             tasks.spawn(task, secret);
         }
         let mutating = follow(
-            "mutatingwebhookconfigurations",
+            counted("mutatingwebhookconfigurations"),
             watcher(self.mutating.clone(), named(REGISTRATION)),
             cache.updater(&cache.mutating),
             readiness.awaits("the MutatingWebhookConfigurations of the hub"),
@@ -98,7 +106,7 @@ impl Hub {
         );
         tasks.spawn("mutating-configuration", mutating);
         let validating = follow(
-            "validatingwebhookconfigurations",
+            counted("validatingwebhookconfigurations"),
             watcher(self.validating.clone(), named(REGISTRATION)),
             cache.updater(&cache.validating),
             readiness.awaits("the ValidatingWebhookConfigurations of the hub"),

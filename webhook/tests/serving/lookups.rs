@@ -115,7 +115,7 @@ async fn a_service_that_the_cache_does_not_know_yet_is_found() {
     let called = Called::new(hub.client().await).await;
     let hub_view = Hub::new(hub.client().await);
     let readiness = Readiness::default();
-    hub_view.watch(&called.process.tasks, &readiness);
+    hub_view.watch(&called.process.tasks, &readiness, &called.metrics);
     let deadline = Instant::now() + Duration::from_secs(20);
     while let Err(awaited) = readiness.check() {
         assert!(
@@ -230,7 +230,7 @@ async fn live_clusters_update_the_cached_ones() {
     let called = Called::new(hub.client().await).await;
     let view = Hub::new(hub.client().await);
     let readiness = Readiness::default();
-    view.watch(&called.process.tasks, &readiness);
+    view.watch(&called.process.tasks, &readiness, &called.metrics);
     let deadline = Instant::now() + Duration::from_secs(20);
     while let Err(awaited) = readiness.check() {
         assert!(Instant::now() < deadline, "{awaited:?}");
@@ -288,7 +288,7 @@ async fn answer_404_does_not_prove_that_clusters_are_not_served() {
 
     let view = Hub::new(hub.client().await);
     let readiness = Readiness::default();
-    view.watch(&called.process.tasks, &readiness);
+    view.watch(&called.process.tasks, &readiness, &called.metrics);
     let requested = async |path: &str, times: usize| {
         let (deadline, mut seen) = (Instant::now() + Duration::from_secs(20), 0);
         while seen < times {
@@ -311,6 +311,13 @@ async fn answer_404_does_not_prove_that_clusters_are_not_served() {
             .iter()
             .any(|one| one.contains("the Clusters of the hub")),
         "{awaited:?}"
+    );
+    let metrics = called.process.metrics.encode().expect("metrics");
+    let failures = r#"causeway_webhook_hub_watch_failures_total{resource="clusters"}"#;
+    let failures = metrics.lines().find_map(|line| line.strip_prefix(failures));
+    assert!(
+        failures.is_some_and(|count| count.trim() != "0"),
+        "{metrics}"
     );
 
     hub.answers("/apis", StatusCode::OK, hub::groups());
