@@ -18,6 +18,7 @@ pub(crate) mod karmada_managed;
 pub(crate) mod no_endpoints;
 pub(crate) mod not_followed;
 pub(crate) mod placement;
+pub(crate) mod port_fit;
 pub(crate) mod provider_use;
 pub(crate) mod providers;
 pub(crate) mod publish;

@@ -83,8 +83,10 @@ struct Waiting {
     provider: Box<str>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct UnderWay {
+    /// Item whose plan requests the write.
+    item: Item,
     /// Whether another write of the object was enqueued meanwhile.
     enqueued: bool,
 }
@@ -117,6 +119,9 @@ impl Finished {
 /// Minimum time between two writes of a copy: later changes are folded, the first one is sent at
 /// once.
 const FOLD: Duration = Duration::from_millis(100);
+/// Time after which an item enqueues a write again while another item writes the same object: many
+/// services need one namespace.
+const SHARED: Duration = Duration::from_secs(1);
 /// Share of the burst that is reserved for frugal providers: their change does not wait for the
 /// next writes of a provider that floods the queue.
 const RESERVE: f64 = 0.1;
@@ -157,9 +162,13 @@ impl WriteQueue {
             .queues
             .entry(target.clone())
             .or_insert_with(|| ClusterQueue::new(burst));
-        if let Some(under_way) = state.under_way.get_mut(write.object()) {
-            under_way.enqueued = true;
-            return Enqueued::UnderWay;
+        match state.under_way.get_mut(write.object()) {
+            Some(under_way) if under_way.item == *item => {
+                under_way.enqueued = true;
+                return Enqueued::UnderWay;
+            }
+            Some(_) => return Enqueued::Later(now + SHARED),
+            None => {}
         }
         let retry = state
             .failed
@@ -175,6 +184,9 @@ impl WriteQueue {
         }
         if let Some(at) = retry.max(unfold).max(held).filter(|at| *at > now) {
             return Enqueued::Later(at);
+        }
+        if state.waits_for_other(write.object(), item) {
+            return Enqueued::Later(now + SHARED);
         }
         state.put(item.clone(), write);
         Enqueued::Accepted
@@ -233,7 +245,7 @@ impl WriteQueue {
         if under_way.is_some() {
             self.note_idle(item);
         }
-        let enqueued = under_way.unwrap_or_default().enqueued;
+        let enqueued = under_way.is_some_and(|under_way| under_way.enqueued);
         let failed = self.note_answer(result, now);
         let mut finished = Finished {
             retry_at: failed.map(|failed| failed.retry_at),
@@ -306,6 +318,17 @@ impl WriteQueue {
         let state = state.filter(|state| state.failed.has(item)).into_iter();
         let own = state.flat_map(|state| state.failed.of(item));
         own.filter(|(_, failed)| failed.counts())
+    }
+
+    /// Returns the failed write of an object in a cluster, as far as it counts as failed. Several
+    /// items may request it.
+    pub(crate) fn failure_of(
+        &self,
+        target: &TargetCluster,
+        object: &ObjectId,
+    ) -> Option<&FailedWrite> {
+        let failed = self.queues.get(target)?.failed.get(object);
+        failed.filter(|failed| failed.counts())
     }
 
     /// Drops the writes that an item no longer desires: they neither wait nor count as failed.
@@ -426,6 +449,13 @@ impl ClusterQueue {
             refilled: None,
             open: false,
         }
+    }
+
+    /// Whether a write of the object waits on behalf of another item.
+    fn waits_for_other(&self, object: &ObjectId, item: &Item) -> bool {
+        let place = self.places.get(object);
+        let waiting = place.and_then(|place| self.waiting.get(place));
+        waiting.is_some_and(|waiting| waiting.item != *item)
     }
 
     /// Whether a write of the item waits, or has failed.
@@ -554,8 +584,11 @@ impl ClusterQueue {
                 break;
             };
             self.tokens -= 1.0;
-            self.under_way
-                .insert(write.object().clone(), UnderWay::default());
+            let under_way = UnderWay {
+                item: item.clone(),
+                enqueued: false,
+            };
+            self.under_way.insert(write.object().clone(), under_way);
             self.started.insert(write.object().clone(), now);
             taken.push((item, write));
         }

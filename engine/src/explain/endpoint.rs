@@ -18,7 +18,8 @@ use crate::plan::copies::{
     Withdraw, copy_name,
 };
 use crate::plan::entry::Site;
-use crate::plan::providers::{MissingPort, Unfit};
+use crate::plan::port_fit::MissingPort;
+use crate::plan::providers::Unfit;
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 

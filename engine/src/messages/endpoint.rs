@@ -11,7 +11,7 @@ use super::{Diagnosis, adopt, edit_service, extend_preference, shares, wait};
 use crate::model::slice::{Exposure, SlicePort, SourceEndpoint};
 use crate::plan::copies::Skipped;
 use crate::plan::entry::{Missed, NoEntry};
-use crate::plan::providers::MissingPort;
+use crate::plan::port_fit::MissingPort;
 use crate::plan::shares::Shares;
 use crate::plan::tiers::{TierState, Tiers};
 use crate::reasons::Reason;

@@ -142,8 +142,8 @@ impl Index {
         }
     }
 
-    /// Returns the time until which a member reports that endpoints of the provider answer; `None`
-    /// if none does.
+    /// Returns the first time at which a report of a member ends that endpoints of the provider
+    /// answer; `None` if no member reports that.
     pub(crate) fn answers_until(
         &self,
         provider: &ClusterName,
@@ -154,7 +154,7 @@ impl Index {
         let good =
             reporters.filter(|(_, member)| member.paths().get(provider, now) == Some(Path::Good));
         good.filter_map(|(_, member)| member.paths().until(provider, now))
-            .max()
+            .min()
     }
 
     /// Lists the members whose reports on paths are read.

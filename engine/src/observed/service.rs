@@ -87,6 +87,10 @@ impl BalancerRequest {
     }
 }
 
+/// Maximum number of ports of a Service that are read. Ports are compared in pairs, and members
+/// make these lists.
+const PORTS_MAX: usize = 1000;
+
 /// Entry to a Service from outside its cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NodePorts {
@@ -100,7 +104,7 @@ impl NodePorts {
     fn read(spec: &ServiceSpec) -> Option<Box<Self>> {
         let types = ["NodePort", "LoadBalancer"];
         let type_ = spec.type_.as_deref().filter(|one| types.contains(one));
-        let ports = spec.ports.iter().flatten();
+        let ports = spec.ports.iter().flatten().take(PORTS_MAX);
         let ports = ports.filter_map(|port| Some((ServicePort::read(port)?.id, port.node_port?)));
         type_.map(|_| {
             Box::new(Self {
@@ -312,7 +316,7 @@ impl ServiceShape {
             .as_ref()
             .and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
         let sticks = session_affinity == CLIENT_IP;
-        let ports = spec.ports.iter().flatten();
+        let ports = spec.ports.iter().flatten().take(PORTS_MAX);
         let selector = spec.selector.iter().flatten();
         let selector = selector.map(|(label, value)| (label.as_str(), value.as_str()));
         Self {

@@ -24,8 +24,8 @@ use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
 
 use self::condition::Best;
 pub(crate) use self::refusal::{EntryUnknown, NoEntry, Why};
+use super::port_fit::PortFit;
 use super::providers::candidates;
-use super::providers::port_fit::PortFit;
 use crate::model::ObservedNode;
 use crate::model::slice::{
     AddressType, Exposure, SliceManager, SlicePort, SourceEndpoint, SourceSlice, SourceVersion,

@@ -1,7 +1,6 @@
 //! Providers of a service: their slices, ports and readiness, for any consumer.
 
 mod candidates;
-pub(super) mod port_fit;
 mod readiness;
 
 use std::cell::{OnceCell, RefCell};
@@ -12,8 +11,6 @@ use causeway::domain::{ClusterName, Network, Ranges, ServiceKey, ServicePort};
 pub(crate) use self::candidates::MOST_ENDPOINTS;
 pub(super) use self::candidates::candidates;
 pub(crate) use self::candidates::{Disagreement, MOST_SLICES, Unfit};
-pub(crate) use self::port_fit::MissingPort;
-pub(super) use self::port_fit::PortFit;
 pub(crate) use self::readiness::Frontend;
 pub(crate) use self::readiness::Readiness;
 use super::entry::{Entry, NoEntry, Site};

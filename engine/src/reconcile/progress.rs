@@ -6,7 +6,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use super::serves;
 use crate::diff::Diff;
-use crate::model::map::{HashMap, HashSet};
+use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
 use crate::model::{Item, ObjectId, TargetCluster, TimePoint, Write};
 use crate::observed::Index;
@@ -138,19 +138,13 @@ impl Progresses<'_> {
     }
 
     fn note_failed_writes(&self, cluster: &TargetCluster, progress: &mut Progress) {
-        let item = Item::Service(self.key.clone());
-        let mut failed: Vec<_> = self.write_queue.failed(cluster, &item).collect();
-        if failed.is_empty() {
-            return;
-        }
         // Of several failures the same is reported each time.
-        failed.sort_unstable_by_key(|(object, _)| *object);
+        let outstanding: BTreeSet<_> = self.outstanding(cluster).collect();
         let mut count = 0;
-        let outstanding: HashSet<_> = self.outstanding(cluster).collect();
-        for (object, failed) in failed {
-            if !outstanding.contains(object) {
+        for object in outstanding {
+            let Some(failed) = self.write_queue.failure_of(cluster, object) else {
                 continue;
-            }
+            };
             let failure = failed.failure.clone();
             match object {
                 ObjectId::Slice(..) => {

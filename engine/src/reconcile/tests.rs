@@ -585,6 +585,29 @@ fn new_leader_retains_copies_of_sources_that_it_could_not_observe() {
 }
 
 #[test]
+fn each_service_reports_a_namespace_that_cannot_be_created() {
+    let mut env = both(true);
+    let refused = Failure::new(FailureKind::Forbidden, "forbidden");
+    let shop = ObjectId::Namespace("shop".into());
+    env.server("member2").refuses_object = Some((shop, refused));
+    env.off("member2", Kind::Slice, "foo-abc")
+        .off("member2", Kind::Service, "foo")
+        .off("member2", Kind::Namespace, "shop");
+    env.on_hub(service("bar").port("http", 80))
+        .on_hub(mcs("bar"))
+        .pass(Duration::from_secs(60));
+    for name in ["foo", "bar"] {
+        let ready = env.says(name, "Ready");
+        assert!(ready.contains("amespace shop"), "{ready}");
+    }
+    env.server("member2").refuses_object = None;
+    env.pass(Duration::from_secs(60));
+    for name in ["foo", "bar"] {
+        assert!(env.service("member2", name).is_some(), "{name}");
+    }
+}
+
+#[test]
 fn new_leader_deletes_nothing_before_the_hub_is_listed_in_its_term() {
     let mut env = both(true);
     env.index.begin_term(2);

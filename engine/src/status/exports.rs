@@ -20,7 +20,7 @@ use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
 use crate::observed::member::{Member, Membership};
 use crate::observed::service::ServiceKind;
-use crate::plan::clusterset::exports::Validity;
+use crate::plan::clusterset::exports::{Validity, validity as validity_by_service};
 use crate::plan::clusterset::import::{ImportPlan, OwnImport};
 use crate::plan::clusterset::{Clusterset, DesiredImport, NotImporting, merge, precedence};
 use crate::plan::copies::{DesiredCopies, Refused, SliceOfProvider};
@@ -289,6 +289,13 @@ impl View<'_> {
     }
 
     fn valid(&self, name: &ClusterName, export: &ExportView, validity: Validity) -> ConditionState {
+        // An export that is not used is valid or not by its Service alone.
+        let validity = match validity {
+            Validity::Forbidden | Validity::Withdrawn | Validity::BeyondQuota(_) => {
+                validity_by_service(self.member(name).and_then(|one| one.service(self.key)))
+            }
+            other => other,
+        };
         let reason = match validity {
             Validity::Valid
             | Validity::Forbidden

@@ -295,6 +295,31 @@ fn failed_writes_are_reported_for_their_item_and_cluster() {
 }
 
 #[test]
+fn items_that_share_an_object_take_turns_and_share_its_failure() {
+    let mut desk = wide();
+    let enqueue = |desk: &mut Desk, of: &str| {
+        let (cluster, write) = (cluster("member1"), write("a", of));
+        desk.write_queue
+            .enqueue(&cluster, &item(of), write, desk.now.instant)
+    };
+    assert_eq!(enqueue(&mut desk, "a"), Enqueued::Accepted);
+    let later = Enqueued::Later(desk.now.instant + SHARED);
+    assert_eq!(enqueue(&mut desk, "b"), later, "it waits");
+    let dispatch = desk.ready().remove(0);
+    assert_eq!(enqueue(&mut desk, "b"), later, "it is under way");
+    let pause = desk.finish(&dispatch, failure(FailureKind::Forbidden));
+    let retry = desk.now.instant + pause.expect("a pause");
+    assert_eq!(enqueue(&mut desk, "b"), Enqueued::Later(retry));
+    let failed = desk
+        .write_queue
+        .failure_of(&cluster("member1"), &object("a"));
+    assert!(failed.is_some());
+    desk.write_queue.keep_only(&item("a"), &BTreeMap::new());
+    desk.wait(SHARED);
+    assert_eq!(enqueue(&mut desk, "b"), Enqueued::Accepted);
+}
+
+#[test]
 fn a_write_that_changed_nothing_is_not_repeated_at_once() {
     let mut desk = wide();
     let service = |version: &str| json!({"metadata": {"name": "a", "namespace": "shop", "resourceVersion": version}});

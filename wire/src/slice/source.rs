@@ -16,6 +16,9 @@ use super::endpoint::{WireAddresses, WireConditions, WireEndpoint, or_empty};
 use super::place::{PlaceTexts, Places, SlicePlaces, present};
 use super::uid::SourceVersion;
 
+/// Maximum number of ports of a slice that are read: ports are compared in pairs.
+const PORTS_MAX: usize = 1000;
+
 /// Slice that a provider's own controllers, or a person, wrote.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourceSlice {
@@ -329,7 +332,7 @@ impl SourceDraft {
             version,
             address_type: self.address_type,
             manager,
-            ports: ports.iter().filter_map(port).collect(),
+            ports: ports.iter().take(PORTS_MAX).filter_map(port).collect(),
             odd: self.odd,
             copied_hub: None,
             endpoints,

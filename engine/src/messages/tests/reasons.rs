@@ -23,7 +23,8 @@ use crate::plan::dns::{Basis, NameState, Routing};
 use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
 use crate::plan::provider_use::Unused;
-use crate::plan::providers::{MissingPort, Unfit};
+use crate::plan::port_fit::MissingPort;
+use crate::plan::providers::Unfit;
 use crate::problem::{State, tally};
 
 /// Problems that no command of a person solves.

@@ -123,11 +123,13 @@ pub(crate) fn gather<'a>(
         if let Some(Validity::BeyondQuota(_)) = unused {
             exports.look_again(now.after(QUOTA_AGAIN));
         }
-        if let (None, None, Some(since)) = (unused, service, member.service_lost_since(key)) {
+        if let (None, Some(since)) = (service, member.service_lost_since(key)) {
             let until = since.after(settings.service_grace);
             if now < until {
-                exports.lost.insert(name.clone());
                 exports.look_again(until);
+                if unused.is_none() {
+                    exports.lost.insert(name.clone());
+                }
             }
         }
         found.push((Claim::new(name, key, export), service, unused));
@@ -153,10 +155,11 @@ fn export_by_person<'a>(
     is_by_person(export, index.hub_uid()).then_some(export)
 }
 
-/// Whether an import names the cluster as an exporter, or a copy as its source.
+/// Whether an import of another cluster names the cluster as an exporter, or a copy as its source.
+/// What the cluster holds itself, it may have forged.
 fn is_recorded(index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
     let id = index.recorded_id(name);
-    let mut all = recorded_exporters(index, key);
+    let mut all = exporters_recorded_by(index, key, |holder| holder != name);
     all.any(|recorded| recorded == name.as_str() || Some(recorded) == id)
 }
 
@@ -272,12 +275,21 @@ pub(crate) fn recorded_and_unknown(
 /// Returns the exporters that imports and copies record: names of Clusters, and ids of clusters in
 /// their clusterset.
 fn recorded_exporters<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterator<Item = &'a str> {
-    let imports = index.members().filter_map(|(_, member)| member.import(key));
+    exporters_recorded_by(index, key, |_| true)
+}
+
+fn exporters_recorded_by<'a>(
+    index: &'a Index,
+    key: &'a ServiceKey,
+    counts: impl Fn(&ClusterName) -> bool + Copy + 'a,
+) -> impl Iterator<Item = &'a str> {
+    let members = move || index.members().filter(move |(name, _)| counts(name));
+    let imports = members().filter_map(|(_, member)| member.import(key));
     let own =
         imports.filter(|import| import.exposure(index.hub_uid()) == Some(Exposure::Clusterset));
     let clusters = own.flat_map(|import| &import.status.clusters);
     let clusters = clusters.map(|cluster| cluster.cluster.as_str());
-    let copies = index.members().flat_map(|(_, member)| member.copies(key));
+    let copies = members().flat_map(|(_, member)| member.copies(key));
     let of_copies = copies
         .filter(|(_, copy)| {
             copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub_uid()

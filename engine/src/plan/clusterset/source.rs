@@ -44,7 +44,8 @@ impl Source<'_> {
         name: &ClusterName,
         member: &Member,
     ) -> Result<ServedImports, NotImporting> {
-        if member.membership() == Membership::Unknown {
+        // A watch that fails is no evidence that the member ceased to serve imports.
+        if let Membership::Unknown | Membership::Failing(_) = member.membership() {
             let selects = |shape: &ImportShape| self.selects(&shape.consumers, name, member);
             return Err(
                 match self.unknown.is_some() || self.agreed.is_none_or(selects) {
@@ -117,7 +118,7 @@ impl Source<'_> {
         match consumers {
             Consumers::All => true,
             Consumers::Selected(selectors) => selectors.iter().any(is_selected) || exports(),
-            Consumers::Unreadable => member.import(self.key).is_some() || exports(),
+            Consumers::Unreadable => self.is_held(member) || exports(),
         }
     }
 

@@ -6,7 +6,8 @@ use causeway::domain::ServicePort;
 
 use super::template::{CopyTemplate, NotCopied};
 use crate::model::slice::SourceSlice;
-use crate::plan::providers::{MissingPort, Unfit};
+use crate::plan::port_fit::MissingPort;
+use crate::plan::providers::Unfit;
 
 /// Reason why nothing of a slice is copied to a consumer.
 #[derive(Clone, Debug)]

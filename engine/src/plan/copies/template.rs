@@ -16,7 +16,8 @@ use crate::model::slice::{
 };
 use crate::plan::capabilities::Field;
 use crate::plan::entry::Entry;
-use crate::plan::providers::{PortFit, Provider, Unfit};
+use crate::plan::port_fit::PortFit;
+use crate::plan::providers::{Provider, Unfit};
 use crate::plan::shares::Subset;
 use crate::plan::tiers::EndpointRole;
 

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use causeway::domain::{Ranges, ServiceKey, ServicePort};
 
 use super::candidates::{MOST_SLICES, candidates};
-use super::port_fit::PortFit;
+use crate::plan::port_fit::PortFit;
 use crate::model::slice::{AddressType, SourceSlice};
 use crate::observed::member::Member;
 use crate::observed::service::{ServiceKind, ServiceView};

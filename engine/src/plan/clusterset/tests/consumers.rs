@@ -74,6 +74,10 @@ fn a_list_that_cannot_be_read_changes_nothing_and_is_reported() {
         valid.contains("metadata.annotations[mcs.causeway.dev/consumers]"),
         "{valid}"
     );
+    env.off("member2", Kind::Import, "foo").settle();
+    assert_eq!(importers(&env), ["member1", "member2"], "it is made again");
+    env.on("member3", import("foo").port("http", 80)).settle();
+    assert_eq!(env.service("member3", "derived-foo"), None);
     let env = exported_for(json!("Member3"));
     assert_eq!(
         importers(&env),
@@ -233,6 +237,13 @@ fn the_status_of_an_export_names_the_other_clusters_that_import_it() {
     env.assert_at_rest();
     env.identify("member3", "uid-of-member3", (1, 34))
         .list("member3")
+        .settle();
+
+    let lost = Failure::new(FailureKind::Network, "the connection was lost");
+    env.observe("member3", MemberEvent::Imports(Signal::Failed(lost)))
+        .settle();
+    assert_eq!(exported_to(&env), all, "its watch fails");
+    env.observe("member3", MemberEvent::Imports(Signal::Connected))
         .settle();
 
     env.on("member1", annotated(json!("member2"))).settle();

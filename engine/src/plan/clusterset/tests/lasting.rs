@@ -103,6 +103,18 @@ fn recreated_import_retains_the_endpoints_of_an_unknown_exporter() {
 }
 
 #[test]
+fn unused_export_without_a_service_is_not_valid() {
+    let mut env = exported();
+    let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
+    env.on_hub(cluster("member1").with(drained)).settle();
+    assert!(says(&env, "member1", "Valid").starts_with("True"));
+    env.off("member1", Kind::Slice, "foo-abc")
+        .off("member1", Kind::Service, "foo")
+        .settle();
+    assert!(says(&env, "member1", "Valid").starts_with("False NoService"));
+}
+
+#[test]
 fn a_service_that_is_replaced_by_force_keeps_the_import_for_a_while() {
     let mut env = exported();
     let ips = imported(&env, "member3")["spec"]["ips"].clone();

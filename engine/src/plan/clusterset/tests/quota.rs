@@ -74,6 +74,19 @@ fn beyond_the_quota_the_oldest_exports_of_a_member_keep_their_place_and_the_othe
 }
 
 #[test]
+fn import_that_a_member_forges_does_not_extend_its_quota() {
+    let mut env = two_members(1, 1024 * 1024);
+    exports(&mut env, "a", 1, 0);
+    let forged = import("b").port("http", 80).with(json!({
+        "metadata": {"labels": {labels::HUB: env.index.hub_uid(), labels::MANAGED_BY: labels::MANAGER}},
+        "status": {"clusters": [{"cluster": "member1"}]},
+    }));
+    env.on("member1", forged);
+    exports(&mut env, "b", 2, 0);
+    assert_eq!(imported_of(&env, &["a", "b"]), ["a"]);
+}
+
+#[test]
 fn a_quota_that_is_lowered_withdraws_nothing_and_one_that_is_raised_is_observed() {
     let mut env = two_members(3, 1024 * 1024);
     let all = ["a", "b", "c", "d"];

@@ -16,18 +16,18 @@ pub(crate) enum MissingPort {
 
 /// Ports of the Service in a provider, and those that the Service in a consumer offers.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::plan) struct PortFit<'a> {
+pub(super) struct PortFit<'a> {
     /// All ports of the provider's Service, under its names.
-    pub(in crate::plan) provider: &'a [ServicePort],
+    pub(super) provider: &'a [ServicePort],
     /// The exposed ports of the consumer's Service, under its names.
-    pub(in crate::plan) consumer: &'a [ServicePort],
+    pub(super) consumer: &'a [ServicePort],
 }
 
 impl<'a> PortFit<'a> {
     /// Whether the slice has any port that the consumer's Service offers. Endpoints without ports
     /// fit a headless Service without ports alone: no proxy sends anything to them. A slice without
     /// ports and endpoints always fits.
-    pub(in crate::plan) fn offers(self, source: &SourceSlice) -> bool {
+    pub(super) fn offers(self, source: &SourceSlice) -> bool {
         match source.ports.is_empty() {
             true => self.consumer.is_empty() || source.is_empty(),
             false => source.ports.iter().any(|port| self.offered(port).is_some()),
@@ -35,7 +35,7 @@ impl<'a> PortFit<'a> {
     }
 
     /// Lists the ports that the consumer's Service offers and the slice lacks.
-    pub(in crate::plan) fn gaps(
+    pub(super) fn gaps(
         self,
         source: &'a SourceSlice,
     ) -> impl Iterator<Item = MissingPort> {
@@ -53,7 +53,7 @@ impl<'a> PortFit<'a> {
 
     /// Whether the provider's controllers have not caught up with a change of its Service's ports:
     /// the slice has a port of a name that the Service lacks, and lacks one that is to be offered.
-    pub(in crate::plan) fn is_behind(self, source: &SourceSlice) -> bool {
+    pub(super) fn is_behind(self, source: &SourceSlice) -> bool {
         let is_unknown =
             |port: &SlicePort| !self.provider.iter().any(|known| is_named(port, known));
         source.manager == SliceManager::Pods
@@ -63,7 +63,7 @@ impl<'a> PortFit<'a> {
 
     /// Lists the ports of a copy: those of the source that the consumer's Service offers, under its
     /// names.
-    pub(in crate::plan) fn ports(
+    pub(super) fn ports(
         self,
         source: &'a SourceSlice,
     ) -> impl Iterator<Item = EndpointPort> {
