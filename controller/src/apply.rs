@@ -21,9 +21,10 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{DynamicResourceScope, Request};
 use kube::{Api, Client, Resource};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::failure::{Classify as _, classify, is_absence};
 
@@ -266,22 +267,41 @@ async fn delete<K: Resource>(
     };
     let request = Request::new(api.resource_url()).delete(name, &params);
     let request = request.map_err(kube::Error::BuildRequest).classified()?;
-    let is_deleted = match api.into_client().request::<Value>(request).await {
+    let is_deleted = match api.into_client().request::<DeletionAnswer>(request).await {
         Err(error) if is_absence(&error, name) => true,
         Err(error) => return Err(classify(&error)),
-        Ok(answer) => proves_deletion(&answer, kind, name),
+        Ok(answer) => answer.proves_deletion(kind, name),
     };
     let deleted = || observed.uid.clone();
     is_deleted.then(deleted).ok_or_else(no_proof)
 }
 
-fn proves_deletion(answer: &Value, kind: &str, name: &str) -> bool {
-    match answer["kind"].as_str() {
-        Some("Status") => {
-            let deleted = &answer["details"]["name"];
-            answer["status"] == "Success" && (deleted.is_null() || deleted == name)
+/// Answer to a deletion, as far as it is read: a Status or the object.
+#[derive(Deserialize)]
+struct DeletionAnswer {
+    kind: Option<String>,
+    /// Text of a Status, or the status of the object.
+    status: Option<Box<RawValue>>,
+    details: Option<Named>,
+    metadata: Option<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: Option<String>,
+}
+
+impl DeletionAnswer {
+    fn proves_deletion(&self, kind: &str, name: &str) -> bool {
+        let named = |by: &Option<Named>| by.as_ref().and_then(|by| by.name.clone());
+        match self.kind.as_deref() {
+            Some("Status") => {
+                let status = self.status.as_ref().map(|status| status.get());
+                let deleted = named(&self.details);
+                status == Some(r#""Success""#) && deleted.is_none_or(|deleted| deleted == name)
+            }
+            of => of == Some(kind) && named(&self.metadata).as_deref() == Some(name),
         }
-        of => of == Some(kind) && answer["metadata"]["name"] == name,
     }
 }
 

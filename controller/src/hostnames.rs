@@ -2,27 +2,37 @@
 //!
 //! The system's resolver is asked, as it is for API servers. It gives no time to live, so each
 //! hostname is looked up again every ten seconds: the records of load balancers live for a minute.
+//!
+//! A member chooses the hostnames of its load balancers, and their DNS servers may answer late or
+//! never. Each hostname has its own due time, and those that answer promptly have lookups reserved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use futures::stream;
+use futures::future::pending;
+use futures::stream::FuturesUnordered;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep_until, timeout};
 
 use crate::event::Event;
+use crate::failure::Backoff;
 
 /// Time between two lookups of the same hostname.
 pub const EVERY: Duration = Duration::from_secs(10);
 
+/// Maximum time between two lookups of a hostname whose lookups fail.
+const LONGEST: Duration = Duration::from_secs(300);
 /// Maximum time of a lookup.
 const DEADLINE: Duration = Duration::from_secs(5);
+/// Maximum time of a prompt answer.
+const PROMPT: Duration = Duration::from_secs(1);
 /// Number of lookups at one time.
-const WIDTH: usize = 8;
+const WIDTH: usize = 32;
+/// Number of them for hostnames that were not answered promptly at the last lookup.
+const SLOW_WIDTH: usize = 24;
 
 /// Looks up the hostnames, and reports good answers as [`Event::Resolved`], until nobody listens.
 pub async fn run(hostnames: watch::Receiver<BTreeSet<Box<str>>>, events: mpsc::Sender<Event>) {
@@ -44,44 +54,162 @@ async fn look_up_all<F>(
     F: Future<Output = io::Result<Vec<IpAddr>>>,
 {
     let mut outages = Outages::default();
+    let mut schedule = Schedule::new(every);
+    let mut running = FuturesUnordered::new();
+    schedule.follow(&hostnames.borrow_and_update(), Instant::now());
     loop {
-        let all = hostnames.borrow_and_update().clone();
-        outages.0.retain(|host, _| all.contains(host));
-        let is_idle = all.is_empty();
-        let answers = stream::iter(all).map(|host| answer(host, &look_up));
-        let mut answers = pin!(answers.buffer_unordered(WIDTH));
-        while let Some((host, answer)) = answers.next().await {
-            outages.note(&host, answer.as_ref().err(), Instant::now());
-            let Ok(addresses) = answer else { continue };
-            let resolved = Event::Resolved { host, addresses };
-            if events.send(resolved).await.is_err() {
-                return tracing::debug!("lookup result dropped, shutting down");
-            }
+        while let Some(lookup) = schedule.start(Instant::now()) {
+            running.push(answer(lookup, &look_up));
         }
         tokio::select! {
             changed = hostnames.changed() => {
                 if changed.is_err() { return }
+                schedule.follow(&hostnames.borrow_and_update(), Instant::now());
+                outages.0.retain(|host, _| schedule.hosts.contains_key(host));
             }
             () = events.closed() => return,
-            () = sleep(every), if !is_idle => {}
+            () = until(schedule.next_due()) => {}
+            Some((lookup, answer)) = running.next() => {
+                let now = Instant::now();
+                if !schedule.end(&lookup, answer.is_ok(), now) { continue }
+                let host = lookup.host;
+                outages.note(&host, answer.as_ref().err(), now);
+                let Ok(addresses) = answer else { continue };
+                let resolved = Event::Resolved { host, addresses };
+                if events.send(resolved).await.is_err() {
+                    return tracing::debug!("lookup result dropped, shutting down");
+                }
+            }
         }
+    }
+}
+
+/// Waits until that time; for ever without one.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time.into()).await,
+        None => pending().await,
     }
 }
 
 /// Looks up a hostname once. Returns its addresses, at least one, or the failure.
 async fn answer<F>(
-    host: Box<str>,
+    lookup: Lookup,
     look_up: impl Fn(Box<str>) -> F,
-) -> (Box<str>, Result<Vec<IpAddr>, String>)
+) -> (Lookup, Result<Vec<IpAddr>, String>)
 where
     F: Future<Output = io::Result<Vec<IpAddr>>>,
 {
-    let answer = match timeout(DEADLINE, look_up(host.clone())).await {
+    let answer = match timeout(DEADLINE, look_up(lookup.host.clone())).await {
         Ok(Ok(addresses)) if addresses.is_empty() => Err("no address".to_owned()),
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err("timeout".to_owned()),
     };
-    (host, answer)
+    (lookup, answer)
+}
+
+/// Due times of the lookups.
+#[derive(Debug)]
+struct Schedule {
+    every: Duration,
+    hosts: BTreeMap<Box<str>, Turn>,
+    /// Number of lookups under way.
+    running: usize,
+    /// Number of those that count as slow.
+    slow: usize,
+}
+
+/// Turn of a hostname.
+#[derive(Debug)]
+struct Turn {
+    /// Time of the next lookup; none while one is under way.
+    due: Option<Instant>,
+    /// Whether the last lookup was answered promptly.
+    is_prompt: bool,
+    /// Pauses after failures.
+    backoff: Backoff,
+}
+
+/// Lookup under way.
+#[derive(Debug)]
+struct Lookup {
+    host: Box<str>,
+    begun: Instant,
+    is_prompt: bool,
+}
+
+impl Schedule {
+    /// Returns an empty schedule. A hostname that is answered is due again after `every`.
+    fn new(every: Duration) -> Self {
+        Self {
+            every,
+            hosts: BTreeMap::new(),
+            running: 0,
+            slow: 0,
+        }
+    }
+
+    /// Drops the hostnames that are not among `all`, and adds the others. New ones are due.
+    fn follow(&mut self, all: &BTreeSet<Box<str>>, now: Instant) {
+        self.hosts.retain(|host, _| all.contains(host));
+        for host in all {
+            self.hosts.entry(host.clone()).or_insert_with(|| Turn {
+                due: Some(now),
+                is_prompt: false,
+                backoff: Backoff::new(self.every, LONGEST),
+            });
+        }
+    }
+
+    /// Begins the lookup that is due for longest, if one is due that may begin.
+    fn start(&mut self, now: Instant) -> Option<Lookup> {
+        let may_begin = self.may_begin();
+        let turns = self.hosts.iter_mut();
+        let turns = turns.filter(|(_, turn)| may_begin(turn));
+        let due = turns.filter(|(_, turn)| turn.due.is_some_and(|due| due <= now));
+        let (host, turn) = due.min_by_key(|(_, turn)| turn.due)?;
+        turn.due = None;
+        self.running += 1;
+        self.slow += usize::from(!turn.is_prompt);
+        Some(Lookup {
+            host: host.clone(),
+            begun: now,
+            is_prompt: turn.is_prompt,
+        })
+    }
+
+    /// Returns the time at which the next lookup may begin, unless another one has to end before.
+    fn next_due(&self) -> Option<Instant> {
+        let may_begin = self.may_begin();
+        let turns = self.hosts.values().filter(|turn| may_begin(turn));
+        turns.filter_map(|turn| turn.due).min()
+    }
+
+    /// Returns whether a lookup of such a hostname may begin beside those that are under way.
+    fn may_begin(&self) -> impl Fn(&Turn) -> bool + use<> {
+        let (any, slow) = (self.running < WIDTH, self.slow < SLOW_WIDTH);
+        move |turn| any && (slow || turn.is_prompt)
+    }
+
+    /// Notes the end of a lookup. Returns whether the hostname is still looked up.
+    fn end(&mut self, lookup: &Lookup, is_answered: bool, now: Instant) -> bool {
+        self.running -= 1;
+        self.slow -= usize::from(!lookup.is_prompt);
+        let Some(turn) = self.hosts.get_mut(&lookup.host) else {
+            return false;
+        };
+        let took = now.saturating_duration_since(lookup.begun);
+        turn.is_prompt = is_answered && took <= PROMPT;
+        let pause = match is_answered {
+            true => {
+                turn.backoff.reset();
+                self.every
+            }
+            false => turn.backoff.pause(),
+        };
+        turn.due = Some(now + pause);
+        true
+    }
 }
 
 /// Hostnames whose lookups fail. An outage is logged when it begins and when it ends.
@@ -132,6 +260,8 @@ impl Outages {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -212,6 +342,62 @@ mod tests {
             drop(reported);
         };
         tokio::join!(looked_up, check);
+    }
+
+    /// Returns a schedule with that many hostnames.
+    fn schedule(count: usize, now: Instant) -> Schedule {
+        let names = (0..count).map(|number| Box::<str>::from(format!("lb{number}.example")));
+        let names: BTreeSet<_> = names.collect();
+        let mut schedule = Schedule::new(EVERY);
+        schedule.follow(&names, now);
+        schedule
+    }
+
+    #[test]
+    fn hostnames_without_an_answer_leave_lookups_to_prompt_ones() {
+        let begin = Instant::now();
+        let mut schedule = schedule(100, begin);
+        let first = schedule.start(begin).expect("a lookup is due");
+        assert!(schedule.end(&first, true, begin));
+        let dead = std::iter::from_fn(|| schedule.start(begin));
+        assert_eq!(dead.count(), SLOW_WIDTH);
+        assert_eq!(schedule.next_due(), Some(begin + EVERY));
+        let again = schedule.start(begin + EVERY).expect("it is due again");
+        assert_eq!(again.host, first.host);
+        assert!(schedule.start(begin + EVERY).is_none());
+        assert_eq!(schedule.next_due(), None);
+    }
+
+    #[test]
+    fn late_answer_is_not_prompt() {
+        let begin = Instant::now();
+        let mut schedule = schedule(1, begin);
+        for (took, is_prompt) in [(PROMPT, true), (DEADLINE, false)] {
+            let due = schedule.next_due().expect("it is due");
+            let lookup = schedule.start(due).expect("it may begin");
+            assert!(schedule.end(&lookup, true, due + took));
+            assert_eq!(schedule.next_due(), Some(due + took + EVERY));
+            let mut turns = schedule.hosts.values();
+            assert!(turns.all(|turn| turn.is_prompt == is_prompt));
+        }
+    }
+
+    #[test]
+    fn pause_after_failures_grows_to_five_minutes() {
+        let mut now = Instant::now();
+        let mut schedule = schedule(1, now);
+        for most in [10, 20, 40, 80, 160, 300, 300] {
+            let lookup = schedule.start(now).expect("it is due");
+            assert!(schedule.end(&lookup, false, now));
+            let due = schedule.next_due().expect("it is looked up again");
+            let most = Duration::from_secs(most);
+            assert!((most / 2..=most).contains(&(due - now)), "{most:?}");
+            now = due;
+        }
+        let lookup = schedule.start(now).expect("it is due");
+        schedule.follow(&BTreeSet::new(), now);
+        assert!(!schedule.end(&lookup, true, now));
+        assert_eq!((schedule.running, schedule.slow), (0, 0));
     }
 
     #[tokio::test]

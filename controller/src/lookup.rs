@@ -1,5 +1,6 @@
 //! Single requests to API servers for what their watches do not show, or not for sure.
 
+mod documents;
 mod queue;
 
 use std::time::Duration;
@@ -9,20 +10,23 @@ use causeway::api::ownership::other_writer;
 use causeway::api::{self, SecretReference, bounds};
 use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::model::{Failure, FailureKind, HubEvent, Propagation, Signal, SliceId};
+use futures::AsyncReadExt as _;
 use http::Request;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIGroupList;
-use kube::core::PartialObjectMeta;
-use kube::{Api, Client};
+use kube::api::GetParams;
+use kube::core::Request as ObjectRequest;
+use kube::{Api, Client, Resource as _};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+pub(crate) use self::documents::{Entries, Resources};
+use self::documents::{Groups, Written};
+pub use self::queue::{LookupQueue, REMEMBERED};
 use crate::event::Event;
 use crate::failure::{Classify as _, classify, is_absence};
-
-pub use self::queue::{LookupQueue, REMEMBERED};
 
 /// Pause before a failed lookup is repeated.
 pub const AGAIN: Duration = Duration::from_secs(5);
@@ -32,6 +36,12 @@ pub const SELDOM: Duration = Duration::from_secs(300);
 
 /// Maximum time of such a request.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Maximum size of a document or small object, in bytes. The OpenAPI document of
+/// multicluster.x-k8s.io takes less than 200 KiB, the list of 500 groups about 125 KiB.
+const DOCUMENT_MAX: usize = 1024 * 1024;
+/// Maximum size of a ResourceBinding, in bytes: more than etcd stores.
+const BINDING_MAX: usize = 8 * 1024 * 1024;
 
 /// Looks up whether the MultiClusterService exists; the result comes as [`Event::LookedUp`].
 pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
@@ -51,7 +61,10 @@ pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Even
         "/apis/work.karmada.io/v1alpha2/namespaces/{}/resourcebindings/{name}",
         key.namespace
     );
-    let outcome = match request::<Propagation>(&hub, &path, DEADLINE).await {
+    let binding = Request::get(path).body(Vec::new());
+    let binding = binding.map_err(kube::Error::HttpError);
+    let read = read::<Propagation>(&hub, binding, BINDING_MAX, DEADLINE).await;
+    let outcome = match read {
         Ok(Err(error)) if is_absence(&error, &name) => Ok(Propagation::default()),
         Ok(binding) => binding.classified(),
         Err(failure) => Err(failure),
@@ -94,14 +107,18 @@ pub async fn writer(
     slice: SliceId,
     events: mpsc::Sender<Event>,
 ) {
-    let slices = Api::<EndpointSlice>::namespaced(member, &slice.service.namespace);
-    let found = match timeout(DEADLINE, slices.get_metadata(&slice.name)).await {
+    let namespace = Some(&*slice.service.namespace);
+    let slices = ObjectRequest::new(EndpointSlice::url_path(&(), namespace));
+    let metadata = slices.get_metadata(&slice.name, &GetParams::default());
+    let metadata = metadata.map_err(kube::Error::BuildRequest);
+    let found = match read::<Written>(&member, metadata, DOCUMENT_MAX, DEADLINE).await {
         Ok(Err(error)) if is_absence(&error, &slice.name) => Ok(None),
         Ok(found) => found.classified().map(|found| {
-            let writer = other_writer(&found.metadata, "");
+            let metadata = found.into_metadata();
+            let writer = other_writer(&metadata, "");
             writer.map(|manager| bounds::foreign(manager).to_string())
         }),
-        Err(_) => Err(Failure::timeout()),
+        Err(failure) => Err(failure),
     };
     let event = Event::Writer {
         cluster,
@@ -119,7 +136,7 @@ pub(crate) async fn document<T: DeserializeOwned>(
     path: &str,
     deadline: Duration,
 ) -> Result<Option<T>, Failure> {
-    match request(client, path, deadline).await? {
+    match get(client, path, deadline).await? {
         Ok(document) => Ok(Some(document)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(classify(&error)),
@@ -147,7 +164,7 @@ pub(crate) async fn object<T: DeserializeOwned>(
     name: &str,
     deadline: Duration,
 ) -> Result<Found<T>, Failure> {
-    match request(client, path, deadline).await? {
+    match get(client, path, deadline).await? {
         Ok(object) => Ok(Found::Object(object)),
         Err(error) if is_absence(&error, name) => Ok(Found::Absent),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Found::Unserved),
@@ -168,8 +185,9 @@ pub(crate) async fn prove_unserved(
     versions: &[&str],
     deadline: Duration,
 ) -> Result<(), Failure> {
-    let listed = request::<APIGroupList>(client, "/apis", deadline).await?;
-    if !is_unserved(&listed.classified()?, group, versions) {
+    let listed = get::<Groups>(client, "/apis", deadline).await?;
+    let listed = listed.classified()?.of(group);
+    if !is_unserved(&listed, group, versions) {
         let text = format!("API discovery contradicts itself on group {group}");
         return Err(Failure::new(FailureKind::Other, text));
     }
@@ -183,30 +201,72 @@ pub(crate) async fn prove_unserved(
 /// The namespace by whose UID a cluster is known.
 const IDENTITY_NAMESPACE: &str = "kube-system";
 
+/// Namespace, as far as it is read.
+#[derive(Deserialize)]
+struct Identified {
+    #[serde(default)]
+    metadata: Identity,
+}
+
+#[derive(Default, Deserialize)]
+struct Identity {
+    uid: Option<String>,
+}
+
 /// Returns the UID of a cluster's kube-system namespace.
 ///
 /// # Errors
 /// [`Failure`] where it cannot be read within the deadline, or is empty.
 pub(crate) async fn cluster_uid(client: &Client, deadline: Duration) -> Result<String, Failure> {
-    let namespaces = Api::<PartialObjectMeta<Namespace>>::all(client.clone());
-    let namespace = timeout(deadline, namespaces.get_metadata(IDENTITY_NAMESPACE)).await;
-    let namespace = namespace.map_err(|_| Failure::timeout())?.classified()?;
+    let namespaces = ObjectRequest::new("/api/v1/namespaces");
+    let namespace = namespaces.get_metadata(IDENTITY_NAMESPACE, &GetParams::default());
+    let namespace = namespace.map_err(kube::Error::BuildRequest);
+    let namespace = read::<Identified>(client, namespace, DOCUMENT_MAX, deadline).await?;
     let without = || Failure::new(FailureKind::Other, "its namespace kube-system has no UID");
     let is_uid = |uid: &String| (1..=bounds::UID).contains(&uid.len());
-    namespace.metadata.uid.filter(is_uid).ok_or_else(without)
+    let uid = namespace.classified()?.metadata.uid;
+    uid.filter(is_uid).ok_or_else(without)
 }
 
-async fn request<T: DeserializeOwned>(
+/// Gets a document or small object.
+async fn get<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     deadline: Duration,
 ) -> Result<kube::Result<T>, Failure> {
-    let request = Request::get(path)
-        .body(Vec::new())
-        .map_err(kube::Error::HttpError)
-        .classified()?;
-    let answer = timeout(deadline, client.request::<T>(request)).await;
-    answer.map_err(|_| Failure::timeout())
+    let request = Request::get(path).body(Vec::new());
+    let request = request.map_err(kube::Error::HttpError);
+    read(client, request, DOCUMENT_MAX, deadline).await
+}
+
+/// Sends a request, and decodes its answer of at most `most` bytes.
+///
+/// # Errors
+/// [`Failure`] where the answer is late, too long, or cannot be read.
+async fn read<T: DeserializeOwned>(
+    client: &Client,
+    request: kube::Result<Request<Vec<u8>>>,
+    most: usize,
+    deadline: Duration,
+) -> Result<kube::Result<T>, Failure> {
+    let request = request.classified()?;
+    let answer = async {
+        let stream = match client.request_stream(request).await {
+            Ok(stream) => stream,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut body = Vec::new();
+        let mut bounded = stream.take(most as u64 + 1);
+        bounded.read_to_end(&mut body).await.classified()?;
+        if body.len() > most {
+            let text = format!("its answer takes more than {} KiB", most / 1024);
+            return Err(Failure::new(FailureKind::Excess, text));
+        }
+        let read: T = serde_json::from_slice(&body).classified()?;
+        Ok(Ok(read))
+    };
+    let answer = timeout(deadline, answer).await;
+    answer.map_err(|_| Failure::timeout())?
 }
 
 async fn tell(events: &mpsc::Sender<Event>, event: Event) {
@@ -214,3 +274,6 @@ async fn tell(events: &mpsc::Sender<Event>, event: Event) {
         tracing::debug!("lookup result dropped, shutting down");
     }
 }
+
+#[cfg(test)]
+mod tests;

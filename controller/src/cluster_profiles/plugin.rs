@@ -14,15 +14,19 @@ use causeway::api::bounds;
 use causeway::target::Token;
 use causeway_engine::model::{Failure, FailureKind};
 use k8s_openapi::jiff::Timestamp;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
 
 use crate::given::Given;
 
 /// Maximum time of a call.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Time in which killed processes have ended.
+const KILLED_WITHIN: Duration = Duration::from_secs(1);
 /// Maximum size of what a plugin prints, in bytes.
 const OUTPUT: usize = 1024 * 1024;
 /// Number of bytes that are kept of the end of what it prints on standard error: as many as a failure repeats.
@@ -64,7 +68,8 @@ struct Status {
 }
 
 impl PluginCall {
-    /// Runs the plugin, for 30 seconds at most. It ends when the future is dropped.
+    /// Runs the plugin, for 30 seconds at most. The plugin and the processes of its group end when
+    /// the future ends or is dropped.
     ///
     /// # Errors
     /// [`Failure`] with the end of its standard error if it cannot be started, fails, takes too long,
@@ -86,9 +91,12 @@ impl PluginCall {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| self.failed("cannot be started", &error.to_string()))?;
+        // Dropped before the plugin: the id of one that was not waited for is still its own.
+        let _group = ProcessGroup::of(&plugin);
         let (stdout, stderr) = (plugin.stdout.take(), plugin.stderr.take());
         let (output, complaint) = tokio::join!(head(stdout), tail(stderr));
         let output = output.map_err(|error| self.failed("cannot be read", &error.to_string()))?;
@@ -138,6 +146,35 @@ impl PluginCall {
     }
 }
 
+/// Process group of a plugin: the plugin and the processes that it starts. Dropping it kills them.
+struct ProcessGroup(Pid);
+
+impl ProcessGroup {
+    /// Returns the group that the plugin leads; `None` if the plugin has ended and was waited for.
+    fn of(plugin: &Child) -> Option<Self> {
+        let id = plugin.id().and_then(|id| i32::try_from(id).ok());
+        id.and_then(Pid::from_raw).map(Self)
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        // Fails if no process is left.
+        if kill_process_group(self.0, Signal::KILL).is_ok()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(reap(self.0));
+        }
+    }
+}
+
+/// Reaps killed processes. The controller inherits them where it is the first process of its
+/// container.
+async fn reap(group: Pid) {
+    sleep(KILLED_WITHIN).await;
+    while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
+}
+
 /// Reads at most one byte more than [`OUTPUT`].
 async fn head(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut output = Vec::new();
@@ -163,6 +200,8 @@ async fn tail(stream: Option<impl AsyncRead + Unpin>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Returns the call of a shell script.
@@ -243,6 +282,40 @@ mod tests {
             failure.contains("plugin /no/such/plugin cannot be started"),
             "{failure}"
         );
+    }
+
+    /// Waits until `found` returns something, for 10 seconds at most.
+    async fn eventually<T>(mut found: impl FnMut() -> Option<T>) -> T {
+        let found = async {
+            loop {
+                match found() {
+                    Some(found) => break found,
+                    None => sleep(Duration::from_millis(10)).await,
+                }
+            }
+        };
+        timeout(Duration::from_secs(10), found).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn processes_of_a_dropped_plugin_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pid");
+        let call = script(&format!("sleep 1000 & echo $! >{}; wait", file.display()));
+        let started = eventually(|| {
+            let text = fs::read_to_string(&file).ok()?;
+            text.ends_with('\n').then(|| text.trim().to_owned())
+        });
+        let pid = tokio::select! {
+            _ = call.run() => panic!("the plugin has ended"),
+            pid = started => pid,
+        };
+        eventually(|| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+            let is_alive = stat.is_ok_and(|stat| !stat.contains(") Z "));
+            (!is_alive).then_some(())
+        })
+        .await;
     }
 
     #[tokio::test]

@@ -4,18 +4,16 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use causeway_engine::model::{Failure, HubEvent, Signal};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::{Api, Client, Resource};
 use prometheus_client::metrics::counter::Counter;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::discovery::Discovery;
 use super::report::Report;
 use crate::event::Event;
-use crate::lookup;
+use crate::lookup::{self, Resources};
 use crate::watch::{Connect, RelistRequests, Settings, Watch};
 
 /// Maximum time of a discovery request.
@@ -100,13 +98,13 @@ impl Follower {
     ) -> Result<Option<&'static str>, Failure> {
         let group = format!("/apis/{}", kind.group);
         let mut unserved = kind.versions.to_vec();
-        if kind.versions.len() == 1 || self.get::<Value>(&group).await?.is_some() {
+        if kind.versions.len() == 1 || self.get::<IgnoredAny>(&group).await?.is_some() {
             for version in kind.versions {
                 let path = format!("{group}/{version}");
-                let Some(list) = self.get::<APIResourceList>(&path).await? else {
+                let Some(list) = self.get::<Resources>(&path).await? else {
                     continue;
                 };
-                if list.resources.iter().any(|one| one.name == kind.plural) {
+                if list.has(kind.plural) {
                     return Ok(Some(version));
                 }
                 unserved.retain(|one| one != version);

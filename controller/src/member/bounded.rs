@@ -13,8 +13,11 @@ use tower::{BoxError, Service};
 
 use crate::watch::Counted;
 
-/// Bytes of an answer about one object, a list of API groups or the like.
-const MOST: usize = 16 * 1024 * 1024;
+/// Bytes of an answer about one object or the like: more than twice what etcd stores of an object.
+/// Decoded, a hostile answer takes up to 90 times its bytes.
+const MOST: usize = 4 * 1024 * 1024;
+/// Bytes of a refusal.
+const REFUSAL_MOST: usize = 1024 * 1024;
 
 /// A client's service whose answers end with an error where they are longer, but for those that the caller counts.
 #[derive(Clone, Debug)]
@@ -37,12 +40,15 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let counted = request.extensions().get::<Counted>().is_some();
-        let bound = move |body| match counted {
-            true => Either::Left(body),
-            false => Either::Right(Limited::new(body, MOST)),
+        let bound = move |answer: Response<B>| {
+            let is_refusal = answer.status().is_client_error() || answer.status().is_server_error();
+            let most = if is_refusal { REFUSAL_MOST } else { MOST };
+            answer.map(|body| match counted {
+                true => Either::Left(body),
+                false => Either::Right(Limited::new(body, most)),
+            })
         };
-        let answer = self.0.call(request);
-        answer.map_ok(move |answer| answer.map(bound)).boxed()
+        self.0.call(request).map_ok(bound).boxed()
     }
 }
 
@@ -55,11 +61,11 @@ mod tests {
 
     use super::*;
 
-    /// A client of a server that answers everything with so many bytes.
-    fn client(bytes: usize) -> Client {
+    /// A client of a server that answers everything with that code and so many bytes.
+    fn client(code: u16, bytes: usize) -> Client {
         let server = service_fn(move |_: Request<Body>| async move {
             let body = Full::new(Bytes::from(vec![b' '; bytes]));
-            Ok::<_, BoxError>(Response::new(body))
+            Ok::<_, BoxError>(Response::builder().status(code).body(body)?)
         });
         Client::new(Bounded(server), "default")
     }
@@ -76,10 +82,21 @@ mod tests {
             if counted {
                 request.extensions_mut().insert(Counted);
             }
-            let answer = client(bytes).request_stream(request.clone()).await;
+            let answer = client(200, bytes).request_stream(request.clone()).await;
             let mut body = Vec::new();
             let ended = answer.expect("an answer").read_to_end(&mut body).await;
             assert_eq!(ended.is_ok(), read, "{bytes} {counted}");
+        }
+    }
+
+    #[tokio::test]
+    async fn overlong_refusal_is_not_read_to_its_end() {
+        for (bytes, is_read) in [(REFUSAL_MOST, true), (REFUSAL_MOST + 1, false)] {
+            let request = Request::get("https://member1/api").body(Vec::new());
+            let request = request.expect("a request");
+            let refused = client(403, bytes).request_text(request).await;
+            let is_api = matches!(refused, Err(kube::Error::Api(_)));
+            assert_eq!(is_api, is_read, "{bytes}");
         }
     }
 }

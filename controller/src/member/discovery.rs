@@ -13,15 +13,13 @@ use causeway::domain::ClusterName;
 use causeway_engine::evidence::discovery::DebouncedDiscovery;
 use causeway_engine::model::Failure;
 use causeway_engine::model::served::{Served, ServedImports};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::time::Instant;
 
-use self::schema::{Fields, Schema};
+use self::schema::{Document, Fields, Schema};
 use self::versions::Versions;
-use crate::lookup;
+use crate::lookup::{self, Resources};
 
 mod schema;
 mod versions;
@@ -110,7 +108,7 @@ impl Discovery {
         let mut unserved = Vec::new();
         for version in Version::ALL {
             let path = format!("/apis/{GROUP}/{version}");
-            match self.get::<APIResourceList>(&path).await? {
+            match self.get::<Resources>(&path).await? {
                 Some(resources) => versions.note(version, &resources),
                 None => unserved.push(version.as_str()),
             }
@@ -129,11 +127,11 @@ impl Discovery {
             return Some(fields);
         }
         let path = format!("/openapi/v3/apis/{GROUP}/{version}");
-        let document = self.get::<Value>(&path).await.unwrap_or_else(|failure| {
+        let document = self.get::<Document>(&path).await.unwrap_or_else(|failure| {
             tracing::debug!(cluster = %self.name, kind = "ServiceImport", error = %failure, "definition not read");
             None
         });
-        let read = document.as_ref().and_then(schema::fields);
+        let read = document.as_ref().and_then(Document::fields);
         self.schema
             .settle(version, read, Instant::now(), self.schema_every)
     }

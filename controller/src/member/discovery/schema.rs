@@ -1,12 +1,15 @@
 //! Fields of a member's definition of ServiceImport.
 
+use std::fmt;
 use std::time::Duration;
 
 use causeway::api::multicluster::Version;
-use serde_json::Value;
+use causeway_engine::model::served::ImportFields;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 
-use causeway_engine::model::served::ImportFields;
+use crate::lookup::Entries;
 
 /// Fields that not every definition has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,47 +104,150 @@ impl Schema {
     }
 }
 
-/// Reads which fields the definitions in an OpenAPI v3 document have; `None` where that of ServiceImport is not in there.
-pub(super) fn fields(document: &Value) -> Option<Fields> {
-    let import = definition(document, "ServiceImport")?;
-    let export = definition(document, "ServiceExport");
-    Some(Fields {
-        imports: import_fields(import),
-        export_clusters: export.is_some_and(|export| knows(export, "status", "clusters")),
-    })
+/// OpenAPI v3 document, as far as it is read: the definitions of both kinds.
+#[derive(Debug, Deserialize)]
+pub(super) struct Document {
+    #[serde(default)]
+    components: Components,
 }
 
-/// Returns the definition of a kind in an OpenAPI v3 document.
-fn definition<'a>(document: &'a Value, name: &str) -> Option<&'a Value> {
-    let schemas = document["components"]["schemas"].as_object();
-    let is_it = |schema: &&Value| {
-        let kinds = schema["x-kubernetes-group-version-kind"].as_array();
-        let mut kinds = kinds.into_iter().flatten();
-        kinds.any(|kind| kind["kind"] == name)
-    };
-    schemas?.values().find(is_it)
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Components {
+    schemas: Schemas,
 }
 
-/// Whether a definition has a field in that part.
-fn knows(definition: &Value, part: &str, field: &str) -> bool {
-    let is_open = |schema: &Value| schema["x-kubernetes-preserve-unknown-fields"] == true;
-    let part = &definition["properties"][part];
-    is_open(definition) || is_open(part) || !part["properties"][field].is_null()
+/// The first definition of each kind. Others are not kept.
+#[derive(Debug, Default)]
+struct Schemas {
+    import: Option<Definition>,
+    export: Option<Definition>,
 }
 
-fn import_fields(import: &Value) -> ImportFields {
-    let knows = |part, field| knows(import, part, field);
-    let ips = &import["properties"]["spec"]["properties"]["ips"];
-    ImportFields {
-        two_ips: ips["maxItems"].as_u64().is_none_or(|most| most > 1),
-        ip_families: knows("spec", "ipFamilies"),
-        internal_traffic_policy: knows("spec", "internalTrafficPolicy"),
-        traffic_distribution: knows("spec", "trafficDistribution"),
-        cluster_selectors: knows("spec", "clusterSelectors"),
-        cluster_selector_results: knows("status", "clusterSelectorResults"),
-        observed_generation: knows("status", "observedGeneration"),
-        conditions: knows("status", "conditions"),
-        endpoint_slice_objects: knows("status", "endpointSliceObjects"),
+impl<'de> Deserialize<'de> for Schemas {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Read;
+
+        impl<'de> Visitor<'de> for Read {
+            type Value = Schemas;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("schemas by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Schemas, A::Error> {
+                let mut schemas = Schemas::default();
+                while let Some((IgnoredAny, definition)) = from.next_entry::<_, Definition>()? {
+                    if definition.is("ServiceImport") {
+                        schemas.import.get_or_insert(definition);
+                    } else if definition.is("ServiceExport") {
+                        schemas.export.get_or_insert(definition);
+                    }
+                }
+                Ok(schemas)
+            }
+        }
+
+        from.deserialize_map(Read)
+    }
+}
+
+/// Definition of a kind.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Definition {
+    #[serde(rename = "x-kubernetes-group-version-kind")]
+    kinds: Entries<Kind>,
+    #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
+    is_open: bool,
+    properties: Parts,
+}
+
+#[derive(Debug, Deserialize)]
+struct Kind {
+    kind: Option<Box<str>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Parts {
+    spec: Part,
+    status: Part,
+}
+
+/// Part of a definition: spec or status.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Part {
+    #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
+    is_open: bool,
+    properties: Properties,
+}
+
+/// Fields of the part that not every definition has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Properties {
+    ips: List,
+    ip_families: Option<IgnoredAny>,
+    internal_traffic_policy: Option<IgnoredAny>,
+    traffic_distribution: Option<IgnoredAny>,
+    cluster_selectors: Option<IgnoredAny>,
+    cluster_selector_results: Option<IgnoredAny>,
+    observed_generation: Option<IgnoredAny>,
+    conditions: Option<IgnoredAny>,
+    endpoint_slice_objects: Option<IgnoredAny>,
+    clusters: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct List {
+    max_items: Option<u64>,
+}
+
+impl Document {
+    /// Returns the fields of the definitions; `None` if the document lacks that of ServiceImport.
+    pub(super) fn fields(&self) -> Option<Fields> {
+        let Schemas { import, export } = &self.components.schemas;
+        let has_clusters = |export: &Definition| {
+            let status = &export.properties.status;
+            export.knows(status, status.properties.clusters)
+        };
+        Some(Fields {
+            imports: import.as_ref()?.import_fields(),
+            export_clusters: export.as_ref().is_some_and(has_clusters),
+        })
+    }
+}
+
+impl Definition {
+    fn is(&self, kind: &str) -> bool {
+        let mut kinds = self.kinds.0.iter();
+        kinds.any(|one| one.kind.as_deref() == Some(kind))
+    }
+
+    /// Whether the definition has a field in that part.
+    fn knows(&self, part: &Part, field: Option<IgnoredAny>) -> bool {
+        self.is_open || part.is_open || field.is_some()
+    }
+
+    fn import_fields(&self) -> ImportFields {
+        let Parts { spec, status } = &self.properties;
+        let in_spec = |field| self.knows(spec, field);
+        let in_status = |field| self.knows(status, field);
+        let (spec, status) = (&spec.properties, &status.properties);
+        ImportFields {
+            two_ips: spec.ips.max_items.is_none_or(|most| most > 1),
+            ip_families: in_spec(spec.ip_families),
+            internal_traffic_policy: in_spec(spec.internal_traffic_policy),
+            traffic_distribution: in_spec(spec.traffic_distribution),
+            cluster_selectors: in_spec(spec.cluster_selectors),
+            cluster_selector_results: in_status(status.cluster_selector_results),
+            observed_generation: in_status(status.observed_generation),
+            conditions: in_status(status.conditions),
+            endpoint_slice_objects: in_status(status.endpoint_slice_objects),
+        }
     }
 }
 
@@ -149,9 +255,13 @@ fn import_fields(import: &Value) -> ImportFields {
 mod tests {
     use causeway::api::multicluster::Version::{V1alpha1, V1beta1};
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn read(document: Value) -> Option<Fields> {
+        serde_json::from_value::<Document>(document).ok()?.fields()
+    }
 
     fn answer(text: &str) -> Value {
         serde_json::from_str(text).unwrap()
@@ -190,8 +300,7 @@ mod tests {
             (exports_alone, None),
             (Value::Null, None),
         ] {
-            let read = super::fields(&document).map(|fields| fields.imports);
-            assert_eq!(read, fields);
+            assert_eq!(read(document).map(|fields| fields.imports), fields);
         }
     }
 
@@ -202,7 +311,7 @@ mod tests {
             (json!({"clusters": {}}), true),
         ] {
             let kind = |kind: &str| json!([{"group": "g", "version": "v", "kind": kind}]);
-            let read = super::fields(&json!({"components": {"schemas": {
+            let read = read(json!({"components": {"schemas": {
                 "import": {"x-kubernetes-group-version-kind": kind("ServiceImport")},
                 "export": {
                     "x-kubernetes-group-version-kind": kind("ServiceExport"),

@@ -2,7 +2,8 @@
 
 use causeway::api::multicluster::Version;
 use causeway_engine::evidence::discovery::DebouncedDiscovery;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+
+use crate::lookup::Resources;
 
 /// The version in which each kind is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,12 +26,11 @@ impl Versions {
     }
 
     /// Notes what the API server has in a version; a kind that was found in an earlier one stays there.
-    pub(super) fn note(&mut self, version: Version, resources: &APIResourceList) {
-        let has = |plural: &str| resources.resources.iter().any(|one| one.name == plural);
-        if has("serviceexports") {
+    pub(super) fn note(&mut self, version: Version, resources: &Resources) {
+        if resources.has("serviceexports") {
             self.exports.get_or_insert(version);
         }
-        if has("serviceimports") {
+        if resources.has("serviceimports") {
             self.imports.get_or_insert(version);
         }
     }
