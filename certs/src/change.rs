@@ -106,12 +106,11 @@ impl Situation<'_> {
     }
 
     /// Returns the authorities to trust: the signing one, that of the served leaf, and every other
-    /// valid one that is stored, published or known to this process. Stored ones come first, so
-    /// replicas agree even if [`OLD_MAX`] limits the list.
+    /// one that is stored, published or known to this process and may be in use. Stored ones come
+    /// first, so replicas agree even if [`OLD_MAX`] limits the list.
     fn all_trust(&self, signer: &Signer) -> Vec<Trusted> {
         let of = |source: &Stored| {
-            let next = source.next(self.now).and_then(Result::ok);
-            let next = next.map(|next| next.certificate.clone());
+            let next = source.staged().map(|next| next.certificate.clone());
             let authorities = source.trusted.authorities.iter().cloned();
             authorities.chain(next).collect::<Vec<_>>()
         };
@@ -123,36 +122,44 @@ impl Situation<'_> {
         let stored = serving.into_iter().chain(of(self.stored)).chain(copied);
         let mut trust = vec![signer.certificate.clone()];
         for authority in stored.chain(published).chain(last_good) {
-            let is_valid = authority.period().check(self.now).is_ok();
-            if is_valid && !trust.contains(&authority) && trust.len() <= OLD_MAX {
+            let is_new = self.may_be_used(&authority) && !trust.contains(&authority);
+            if is_new && trust.len() <= OLD_MAX {
                 trust.push(authority);
             }
         }
         trust
     }
 
-    /// Returns the staged authority, if it is usable.
-    fn staged(&self, lost: bool) -> Option<&Signer> {
+    /// Returns the staged authority, if it is usable now or soon.
+    pub(crate) fn staged(&self, lost: bool) -> Option<&Signer> {
         let last_good = self.last_good.filter(|_| lost);
-        let mut sources = [Some(self.stored), last_good].into_iter().flatten();
-        sources.find_map(|source| source.next(self.now)?.ok())
+        let sources = [Some(self.stored), last_good].into_iter().flatten();
+        let is_usable = |next: &&Signer| {
+            let period = next.certificate.period();
+            period.check(self.now).is_ok() || self.is_early(period)
+        };
+        sources.filter_map(Stored::staged).find(is_usable)
     }
 
     /// Restores the last served leaf if it is valid beside these authorities and the stored leaf is
-    /// not. A stored leaf that lacks a name stays: other replicas may have other names.
+    /// not. A stored leaf that lacks a name stays: other replicas may have other names. So does one
+    /// that this process awaits: a replica whose clock is ahead has issued it.
     fn restore_leaf(&self, contents: &mut Contents) {
-        let fault = |contents: &Contents| {
-            let read = Stored::read(Secrets::split(contents, false));
-            read.leaf(self.names, self.now).err()
+        let Some(last_good) = self.last_good else {
+            return;
         };
-        if let Some(last_good) = self.last_good
-            && !matches!(fault(contents), None | Some(Fault::Names))
-        {
-            let mut restored = contents.clone();
-            restored.copy_leaf(last_good.contents());
-            if fault(&restored).is_none() {
-                *contents = restored;
-            }
+        let read = |contents: &Contents| Stored::read(Secrets::split(contents, false));
+        let fault = |stored: &Stored| stored.leaf(self.names, self.now).err();
+        let current = read(contents);
+        let stays = matches!(fault(&current), None | Some(Fault::Names))
+            || self.awaits(current.leaf_period());
+        if stays {
+            return;
+        }
+        let mut restored = contents.clone();
+        restored.copy_leaf(last_good.contents());
+        if fault(&read(&restored)).is_none() {
+            *contents = restored;
         }
     }
 

@@ -46,6 +46,14 @@
 //!   authority of the caBundles. Until then no caBundle is written.
 //! * At rest nothing is written.
 //!
+//! # Clocks
+//! A replica whose clock is behind finds a new certificate of another replica not valid yet. It
+//! trusts such an authority, retains it if it is staged, and does not sign with it. While it serves
+//! a leaf that is valid for long enough, it awaits the stored certificate instead of replacing it.
+//! A certificate that becomes valid later than [`Lifetimes::clock_tolerance`] is damaged. Trust in
+//! an authority lasts longer than its use: only one that becomes valid later than the life of a
+//! leaf is forgotten.
+//!
 //! # Assumptions
 //! Clocks differ by less than the life of a certificate. The caller reads the configurations, then
 //! the serving Secret, then the Secret of the authority. So the Secret of the authority holds the
@@ -59,7 +67,7 @@ use std::time::{Duration, SystemTime};
 use crate::fault::Fault;
 use crate::issue::Purpose;
 use crate::stored::{Contents, Names, Served, Signer, Stored};
-use crate::trust::{Publication, Trusted};
+use crate::trust::{Period, Publication, Trusted};
 
 /// Maximum time in which API servers notice a changed webhook configuration.
 const SETTLING: Duration = Duration::from_secs(10);
@@ -68,6 +76,9 @@ const SETTLING_SHARE: u32 = 10;
 /// Time for which the key of the authority stays in the serving Secret: a Deployment gives up on a
 /// rollout after this time (its `progressDeadlineSeconds`).
 const HANDOVER: Duration = Duration::from_secs(10 * 60);
+/// Maximum time for which a replica awaits a certificate that is not valid yet. The wrong clock may
+/// be that of the issuer; API servers then refuse its leaf for this time.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(60 * 60);
 /// Minimum life of an authority, in lives of a leaf. A shorter one would be due at once.
 const LEAVES_IN_A_LIFE: u32 = 3;
 /// Maximum number of authorities that are trusted beside the signing one, so that rubbish cannot
@@ -128,6 +139,12 @@ impl Lifetimes {
     /// serving Secret was last observed to hold everything.
     pub fn handover(&self) -> Duration {
         HANDOVER.min(self.leaf / SETTLING_SHARE)
+    }
+
+    /// Returns the maximum time for which a replica awaits a stored certificate that is not valid
+    /// yet. One that becomes valid later is damaged.
+    pub fn clock_tolerance(&self) -> Duration {
+        CLOCK_TOLERANCE.min(self.leaf / SETTLING_SHARE)
     }
 
     /// Returns the time until a leaf is due: two thirds of its life, or of the current life of
@@ -215,7 +232,9 @@ pub struct Decision {
 pub fn decide(situation: &Situation<'_>) -> Decision {
     let (change, repairs) = situation.change();
     let trust = situation.stored.trust(situation.now);
-    let is_known = !trust.is_empty() && !situation.has_forgotten();
+    let can_sign = situation.stored.signing(situation.now).is_ok()
+        || situation.awaits(situation.stored.signing_period());
+    let is_known = can_sign && !trust.is_empty() && !situation.has_forgotten();
     Decision {
         change,
         repairs,
@@ -228,6 +247,9 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
 impl Situation<'_> {
     /// Returns the next change, and the fault that it repairs.
     fn change(&self) -> (Option<Change>, Option<Fault>) {
+        if self.awaits(self.stored.signing_period()) {
+            return (None, None);
+        }
         let Some(signer) = self.signer() else {
             return (Some(Change::Normalize), self.damage(None));
         };
@@ -278,6 +300,37 @@ impl Situation<'_> {
         signing.or_else(|| sources().find_map(|source| source.next(self.now)?.ok()))
     }
 
+    /// Whether this process awaits the validity of a stored certificate: its clock is behind, or
+    /// that of the replica that issued the certificate is ahead.
+    pub fn awaits_validity(&self) -> bool {
+        self.awaits(self.stored.signing_period()) || self.awaits(self.stored.leaf_period())
+    }
+
+    /// Whether this process awaits a certificate of that period, because it serves a leaf that is
+    /// valid until then.
+    pub(crate) fn awaits(&self, period: Option<Period>) -> bool {
+        let is_valid = |serving: &&Served| serving.period.check(self.now).is_ok();
+        let serving = self.serving.filter(is_valid);
+        let early = period.filter(|period| self.is_early(*period));
+        early
+            .zip(serving)
+            .is_some_and(|(early, serving)| early.from < serving.period.until)
+    }
+
+    /// Whether a certificate is not valid yet, and is within the tolerance of clocks.
+    pub(crate) fn is_early(&self, period: Period) -> bool {
+        let left = period.from.duration_since(self.now).unwrap_or_default();
+        !left.is_zero() && left <= self.lifetimes.clock_tolerance()
+    }
+
+    /// Whether a replica may serve a leaf of an authority: it is valid, or a replica whose clock is
+    /// ahead by less than the life of a leaf finds it valid.
+    pub(crate) fn may_be_used(&self, authority: &Trusted) -> bool {
+        let period = authority.period();
+        let left = period.from.duration_since(self.now).unwrap_or_default();
+        period.check(self.now) != Err(Fault::Expired) && left <= self.lifetimes.leaf()
+    }
+
     /// Whether the Secrets may lack a trusted authority: none in them can sign, or one is
     /// forgotten.
     pub(crate) fn lost_authorities(&self) -> bool {
@@ -289,9 +342,8 @@ impl Situation<'_> {
     /// authority of a caBundle. Other replicas may serve a leaf of that one.
     fn has_forgotten(&self) -> bool {
         let listed = self.stored.trust(self.now);
-        let is_forgotten = |authority: &Trusted| {
-            authority.period().check(self.now).is_ok() && !listed.contains(authority)
-        };
+        let is_forgotten =
+            |authority: &Trusted| self.may_be_used(authority) && !listed.contains(authority);
         let is_valid = |leaf: &&Served| leaf.period.check(self.now).is_ok();
         let served = self.serving.filter(is_valid).map(|leaf| &leaf.issuer);
         let takes_published = !self.stored.is_consistent(self.now) && listed.len() <= OLD_MAX;
@@ -309,7 +361,10 @@ impl Situation<'_> {
             let is_first_start = !self.stored.is_anything() && self.last_good.is_none();
             return (!is_first_start).then_some(fault);
         }
-        let next = || self.stored.next(self.now)?.err();
+        let next = || {
+            let fault = self.stored.next(self.now)?.err();
+            fault.filter(|_| self.staged(false).is_none())
+        };
         let has_its_leaf = |normal: &&Contents| normal.has_leaf_of(self.stored.contents());
         let leaf = || {
             normal
@@ -360,9 +415,12 @@ impl Situation<'_> {
         is_due && self.stored.next(self.now).is_none()
     }
 
-    /// Returns the authority that issues a new leaf now; `None` if the stored one is right, or a
-    /// new one would not be trusted yet.
+    /// Returns the authority that issues a new leaf now; `None` if the stored one is right or
+    /// awaited, or a new one would not be trusted yet.
     pub(crate) fn issuer<'a>(&'a self, signer: &'a Signer) -> Option<&'a Signer> {
+        if self.awaits(self.stored.leaf_period()) {
+            return None;
+        }
         if let Some(next) = self.settled_next() {
             return Some(next);
         }
@@ -400,7 +458,10 @@ impl Situation<'_> {
     /// Returns the time until time alone changes the decision.
     fn again(&self) -> Option<Duration> {
         let now = self.now;
-        let signing = self.stored.signing(now).ok()?;
+        let begins = self.begins();
+        let Ok(signing) = self.stored.signing(now) else {
+            return begins;
+        };
         let leaf = self.stored.leaf(self.names, now).ok();
         let next = self.stored.next(now).and_then(Result::ok);
         let settles = [
@@ -421,12 +482,26 @@ impl Situation<'_> {
                 .then(|| self.lifetimes.authority_due(&signing.certificate, now)),
             old_until,
             self.handover_left(),
+            begins,
         ];
         settles
             .chain(ends)
             .chain(due.into_iter().flatten())
             .filter(|left| !left.is_zero())
             .min()
+    }
+
+    /// Returns the time until the first stored certificate that is not valid yet is valid.
+    fn begins(&self) -> Option<Duration> {
+        let staged = self.stored.staged();
+        let periods = [
+            self.stored.signing_period(),
+            staged.map(|staged| staged.certificate.period()),
+            self.stored.leaf_period(),
+        ];
+        let left = |period: Period| period.from.duration_since(self.now).ok();
+        let left = periods.into_iter().flatten().filter_map(left);
+        left.filter(|left| !left.is_zero()).min()
     }
 }
 

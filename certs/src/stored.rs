@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::KeyPair;
 use x509_parser::certificate::X509Certificate;
+use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer as _, GeneralName};
 
 use crate::fault::Fault;
@@ -38,6 +39,9 @@ pub(crate) const KEYS: [&str; 7] = [
     NEXT_KEY,
     OLD_UNTIL,
 ];
+
+/// Label of a certificate in PEM.
+const PEM_LABEL: &str = "CERTIFICATE";
 
 const LEAF: [&str; 2] = [CERTIFICATE, KEY];
 /// Keys of the Secret of the authority.
@@ -218,10 +222,10 @@ pub struct Served {
 
 impl Served {
     fn read(contents: &Contents, trusted: &Bundle) -> Result<Self, Fault> {
-        let certificate = contents.get(CERTIFICATE).ok_or(Fault::Missing)?;
+        let chain = contents.get(CERTIFICATE).ok_or(Fault::Missing)?;
         let key = contents.text(KEY)?;
-        let (_, block) = x509_parser::pem::parse_x509_pem(certificate).map_err(undecodable)?;
-        let (_, parsed) = X509Certificate::from_der(&block.contents).map_err(undecodable)?;
+        let der = first_of_chain(chain)?;
+        let (_, parsed) = X509Certificate::from_der(&der).map_err(undecodable)?;
         let pair = KeyPair::from_pem(key).map_err(undecodable)?;
         if !is_key_of(&pair, &parsed) {
             return Err(Fault::KeyMismatch);
@@ -240,7 +244,7 @@ impl Served {
             names: Names::of(&parsed),
             uris: uris(&parsed),
             purpose: purpose(&parsed),
-            der: block.contents.clone(),
+            der: der.clone(),
         })
     }
 
@@ -252,6 +256,22 @@ impl Served {
             && self.uris == leaf.uris
             && self.purpose == Some(leaf.purpose)
     }
+}
+
+/// Returns the first certificate of a PEM chain as DER. TLS decodes every block, so each must be a
+/// whole certificate.
+///
+/// # Errors
+/// [`Fault::Undecodable`] if a block is anything else, or there is no block.
+fn first_of_chain(chain: &[u8]) -> Result<Vec<u8>, Fault> {
+    let blocks = Pem::iter_from_buffer(chain).map(|block| {
+        let block = block.map_err(undecodable)?;
+        let (rest, _) = X509Certificate::from_der(&block.contents).map_err(undecodable)?;
+        let is_whole = rest.is_empty() && block.label == PEM_LABEL;
+        is_whole.then_some(block.contents).ok_or(Fault::Undecodable)
+    });
+    let chain: Vec<_> = blocks.collect::<Result<_, _>>()?;
+    chain.into_iter().next().ok_or(Fault::Undecodable)
 }
 
 fn purpose(certificate: &X509Certificate<'_>) -> Option<Purpose> {
@@ -434,6 +454,23 @@ impl Stored {
         self.next.as_ref().map(|next| valid(next.as_ref(), now))
     }
 
+    /// Returns the staged authority, valid or not; `None` if none is staged or it does not decode.
+    pub(crate) fn staged(&self) -> Option<&Signer> {
+        self.next.as_ref()?.as_ref().ok()
+    }
+
+    /// Returns the validity period of the signing authority, valid or not, if it decodes.
+    pub(crate) fn signing_period(&self) -> Option<Period> {
+        let signing = self.signing.as_ref().ok()?;
+        Some(signing.certificate.period())
+    }
+
+    /// Returns the validity period of the leaf, valid or not, if it decodes.
+    pub(crate) fn leaf_period(&self) -> Option<Period> {
+        let leaf = self.leaf.as_ref().ok()?;
+        Some(leaf.period)
+    }
+
     /// Returns the leaf.
     ///
     /// # Errors
@@ -471,14 +508,15 @@ impl Stored {
         !self.contents.is_empty()
     }
 
-    /// Returns the authorities that peers must trust: retired, signing and staged ones. Empty
-    /// without a signing one.
+    /// Returns the authorities that peers must trust: retired, signing and staged ones. An
+    /// authority that is not valid yet is one of them, because the clock of a peer may be ahead.
+    /// Empty without a signing one, and if that one has expired.
     pub fn trust(&self, now: SystemTime) -> Vec<Trusted> {
-        if self.signing(now).is_err() {
+        if !matches!(self.signing(now), Ok(_) | Err(Fault::NotYetValid)) {
             return Vec::new();
         }
         let mut trust = self.trusted.authorities.clone();
-        if let Some(Ok(next)) = self.next(now)
+        if let Some(next) = self.staged()
             && !trust.contains(&next.certificate)
         {
             trust.push(next.certificate.clone());

@@ -21,6 +21,9 @@ use crate::domain::{dns1123_label, parse_duration};
 const IN_CLUSTER_HOST: &str = "KUBERNETES_SERVICE_HOST";
 const IN_CLUSTER_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 const POD_NAMESPACE: &str = "POD_NAMESPACE";
+/// Directive that `--log` replaces by naming `kube_client`. kube-client logs the whole text of an
+/// answer that does not decode, which may be a Secret.
+const KUBE_CLIENT_OFF: &str = "kube_client=off";
 
 /// Everything that is wrong with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,7 +142,7 @@ pub struct LogArgs {
     )]
     log_format: String,
     /// Log level (error, warn, info, debug, trace), or levels by module such as
-    /// info,causeway_webhook=debug
+    /// info,causeway_webhook=debug. kube_client is off unless a level is given for it
     #[arg(
         long,
         env = "CAUSEWAY_LOG",
@@ -157,8 +160,9 @@ impl LogArgs {
             &self.log_format,
             &[("text", LogFormat::Text), ("json", LogFormat::Json)],
         );
+        // The last directive of a module counts.
         let filter = EnvFilter::builder()
-            .parse(&self.log)
+            .parse(format!("{KUBE_CLIENT_OFF},{}", self.log))
             .map_err(|error| checks.wrong("--log", format_args!("{:?}", self.log), error))
             .ok();
         Some(LogConfig {
@@ -348,6 +352,29 @@ mod tests {
             "--allow-namespace \"Shop\": a lowercase RFC 1123 label",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn kube_client_is_off_unless_the_filter_names_it() {
+        for (log, expected) in [
+            ("info,kube_client=off", Some("off")),
+            ("info", Some("off")),
+            ("", Some("off")),
+            ("kube=trace,causeway_webhook=debug", Some("off")),
+            ("info,kube_client::client=debug", Some("off")),
+            ("info,kube_client=warn", Some("warn")),
+            ("kube_client=debug,info", Some("debug")),
+        ] {
+            let args = LogArgs {
+                log_format: "text".to_owned(),
+                log: log.to_owned(),
+            };
+            let config = args.check(&mut Checks::default()).expect("a filter");
+            let filter = config.filter.to_string();
+            let mut directives = filter.split(',');
+            let level = directives.find_map(|one| one.strip_prefix("kube_client="));
+            assert_eq!(level, expected, "{log:?}: {filter}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The certificate of a process and the authorities that it trusts, as files of PEM.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,6 +60,13 @@ pub fn read(dir: &Path) -> Result<Certificate, TlsError> {
 pub struct Files {
     certificate: Vec<u8>,
     key: Vec<u8>,
+}
+
+/// Prints neither file: one is a private key.
+impl fmt::Debug for Files {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Files").finish_non_exhaustive()
+    }
 }
 
 impl Files {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use causeway::process::args::{AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs};
-use causeway::process::certificate::{self, Certificate};
+use causeway::process::certificate::{Certificate, Files};
 use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
 use causeway::process::traces::{TraceArgs, TraceConfig};
@@ -111,7 +111,9 @@ pub enum CertificateSource {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Its certificate at the start.
+        /// Its files at the start.
+        files: Files,
+        /// The certificate in these files.
         first: Certificate,
     },
     /// The webhook issues and renews it.
@@ -176,9 +178,11 @@ impl ServingArgs {
             );
             return None;
         };
-        match certificate::read(path) {
-            Ok(first) => Some(CertificateSource::Directory {
+        let read = Files::read(path).and_then(|files| Ok((files.parse()?, files)));
+        match read {
+            Ok((first, files)) => Some(CertificateSource::Directory {
                 path: path.clone(),
+                files,
                 first,
             }),
             Err(error) => {

@@ -43,10 +43,11 @@ async fn run(config: Config) -> anyhow::Result<()> {
     hub.watch(tasks, &process.readiness, &metrics);
 
     let resolver = match config.certificate {
-        CertificateSource::Directory { path, first } => {
+        CertificateSource::Directory { path, files, first } => {
             let resolver = Arc::new(tls::Resolver::new(first, &metrics));
             let renewal = tls::follow(
                 path,
+                files,
                 Arc::clone(&resolver),
                 metrics.clone(),
                 tasks.shutdown(),

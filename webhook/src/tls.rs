@@ -71,22 +71,23 @@ pub fn server_config(
     Ok(config)
 }
 
-/// Loads changed certificates of a directory until the shutdown. It reads the two small files in
-/// place, without a blocking thread: a mounted Secret is in memory.
+/// Loads changed certificates of a directory until the shutdown. The resolver gives `first` before.
+/// Reads the two small files in place, without a blocking thread: a mounted Secret is in memory.
 pub async fn follow(
     dir: PathBuf,
+    first: Files,
     resolver: Arc<Resolver>,
     metrics: Metrics,
     shutdown: CancellationToken,
 ) {
-    let mut loaded = Files::read(&dir).ok();
+    let mut loaded = first;
     let mut load = || -> Result<(), TlsError> {
         let files = Files::read(&dir)?;
-        if loaded.as_ref() != Some(&files) {
+        if loaded != files {
             let certificate = files.parse()?;
             let not_after = certificate.not_after();
             resolver.swap(certificate, &metrics);
-            loaded = Some(files);
+            loaded = files;
             tracing::info!(not_after, "serving certificate reloaded");
         }
         Ok(())

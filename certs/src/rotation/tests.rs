@@ -8,6 +8,7 @@ use crate::stored::{
 use crate::trust::{Bundle, PublicationTracker};
 use crate::{Authority, Leaf};
 
+mod clocks;
 mod handover;
 mod succession;
 
@@ -15,6 +16,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LEAF: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 const AUTHORITY: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 const NAME: &str = "causeway-webhook.causeway-system.svc";
+/// A block of PEM that is no certificate.
+const RUBBISH_BLOCK: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----";
 
 fn begin() -> SystemTime {
     SystemTime::UNIX_EPOCH + DAY * 20_000
@@ -199,6 +202,25 @@ fn leaves_and_authorities_are_renewed_in_time() {
     );
 }
 
+/// Returns the certificate of the leaf with a text behind it.
+fn chain(contents: &Contents, text: &str) -> String {
+    let leaf = contents.get(CERTIFICATE).unwrap_or_default();
+    format!("{}{text}\n", String::from_utf8_lossy(leaf))
+}
+
+#[test]
+fn leaf_with_comments_and_other_certificates_is_whole() {
+    let ours = authority(begin());
+    let stored = good(&ours, begin());
+    for text in ["", "\n# a comment\n", ours.pem()] {
+        let mut stored = stored.clone();
+        stored.set(CERTIFICATE, format!("comment\n{}", chain(&stored, text)));
+        let case = Case::new(stored, begin() + DAY);
+        assert_eq!(case.next_change(), (None, None), "{text}");
+        assert!(case.with(|situation| situation.servable().is_some()));
+    }
+}
+
 #[test]
 fn each_fault_is_repaired_with_its_reason() {
     let ours = authority(begin());
@@ -214,6 +236,7 @@ fn each_fault_is_repaired_with_its_reason() {
         contents.set(key, value);
         contents
     };
+    let behind_leaf = |text: &str| chain(&good_contents, text);
     let issue = Some(Change::Issue);
     let normalize = Some(Change::Normalize);
     let now = begin() + DAY;
@@ -272,6 +295,27 @@ fn each_fault_is_repaired_with_its_reason() {
         (
             "a rubbish leaf",
             Some(with(CERTIFICATE, "rubbish")),
+            now,
+            (issue, Some(Fault::Undecodable)),
+        ),
+        (
+            "a rubbish certificate behind the leaf",
+            Some(with(CERTIFICATE, &behind_leaf(RUBBISH_BLOCK))),
+            now,
+            (issue, Some(Fault::Undecodable)),
+        ),
+        (
+            "half a certificate behind the leaf",
+            Some(with(
+                CERTIFICATE,
+                &behind_leaf("-----BEGIN CERTIFICATE-----"),
+            )),
+            now,
+            (issue, Some(Fault::Undecodable)),
+        ),
+        (
+            "a key behind the leaf",
+            Some(with(CERTIFICATE, &behind_leaf(&ours.key_pem()))),
             now,
             (issue, Some(Fault::Undecodable)),
         ),

@@ -27,6 +27,8 @@ use crate::tls::Resolver;
 const MAX_INTERVAL: Duration = Duration::from_secs(15);
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const MAX_RETRY: Duration = Duration::from_secs(10);
+const CLOCKS_DIFFER: &str = "a stored certificate is not valid yet, so the last one stays in use; \
+                             compare the clocks of the webhook's nodes";
 
 #[derive(Debug, thiserror::Error)]
 enum RotationError {
@@ -55,13 +57,16 @@ impl Serving {
     }
 
     /// Serves a leaf, unless it is served already.
+    ///
+    /// # Errors
+    /// [`TlsError`] if TLS does not accept the stored contents, also if the leaf in them is served.
     fn serve(&mut self, leaf: &Served, stored: &Stored) -> Result<(), TlsError> {
-        if self.served.as_ref() == Some(leaf) {
-            return Ok(());
-        }
         let contents = stored.contents();
         let part = |key| contents.get(key).unwrap_or_default();
         let certificate = Certificate::parse(part(CERTIFICATE), part(KEY))?;
+        if self.served.as_ref() == Some(leaf) {
+            return Ok(());
+        }
         tracing::info!(
             not_after = certificate.not_after(),
             "serving certificate replaced"
@@ -159,6 +164,9 @@ impl Rotator {
         let mut evaluation = self.evaluate(cached);
         if self.serve(&evaluation) {
             evaluation.decision = decide(&self.situation(&evaluation));
+        }
+        if self.situation(&evaluation).awaits_validity() {
+            self.warn_once(CLOCKS_DIFFER.to_owned());
         }
         self.note_complete(&evaluation);
         if !self.has_work(&evaluation) {
@@ -391,4 +399,46 @@ impl Rotator {
 
 fn rest(decision: &Decision) -> Duration {
     decision.again.unwrap_or(MAX_INTERVAL).min(MAX_INTERVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway_certs::{Authority, CA_CERTIFICATE, Contents, Leaf, Names, Secrets};
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[test]
+    fn contents_that_tls_refuses_are_an_error() {
+        let (now, day) = (SystemTime::now(), Duration::from_secs(24 * 60 * 60));
+        let authority = Authority::new("ours", day * 10, now).expect("an authority");
+        let leaf = Leaf {
+            common_name: "webhook".to_owned(),
+            validity: day,
+            ..Leaf::default()
+        };
+        let leaf = authority.issue(&leaf, now).expect("a leaf");
+        let stored = |certificate: &str| {
+            let contents = Contents::gather(|key| match key {
+                CA_CERTIFICATE => Some(authority.pem().as_bytes()),
+                CERTIFICATE => Some(certificate.as_bytes()),
+                KEY => Some(leaf.key.as_bytes()),
+                _ => None,
+            });
+            Stored::read(Secrets::split(&contents, false))
+        };
+        let metrics = Metrics::register(&mut Registry::default());
+        let readiness = Readiness::default();
+        let mut serving = Serving::new(Arc::new(Resolver::default()), metrics, &readiness);
+        let mut serve = |stored: &Stored| {
+            let served = stored.leaf(&Names::default(), now).expect("the leaf");
+            serving.serve(served, stored).is_ok()
+        };
+        assert!(serve(&stored(&leaf.certificate)));
+        // The parser of TLS is stricter about the header of a block.
+        let header = "-----BEGIN CERTIFICATE-----";
+        let odd = leaf.certificate.replace(header, &format!("{header}-"));
+        assert!(!serve(&stored(&format!("{}{odd}", leaf.certificate))));
+        assert!(serve(&stored(&leaf.certificate)));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use causeway::process::certificate;
+use causeway::process::certificate::{self, Files};
 use causeway_certs::{Authority, Leaf};
 use causeway_webhook::hub::Hub;
 use causeway_webhook::server::Server;
@@ -92,16 +92,24 @@ struct Serving {
 }
 
 async fn serving() -> Serving {
-    let mounted = Mounted::new();
+    serving_after(|_| {}).await
+}
+
+/// Serves a certificate whose files change before the first look for changes.
+async fn serving_after(change: impl FnOnce(&mut Mounted)) -> Serving {
+    let mut mounted = Mounted::new();
     let called = Called::new(hub::unreachable().await).await;
     let tasks = &called.process.tasks;
     let metrics = called.metrics.clone();
-    let certificate = certificate::read(mounted.dir.path()).expect("a certificate");
+    let files = Files::read(mounted.dir.path()).expect("two files");
+    let certificate = files.parse().expect("a certificate");
     let resolver = Arc::new(tls::Resolver::new(certificate, &metrics));
+    change(&mut mounted);
     tasks.spawn(
         "certificate",
         tls::follow(
             mounted.dir.path().to_owned(),
+            files,
             Arc::clone(&resolver),
             metrics.clone(),
             tasks.shutdown(),
@@ -312,6 +320,17 @@ async fn swapped_certificates_are_loaded_while_connections_go_on() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn certificate_renewed_during_the_start_is_loaded() {
+    let serving = serving_after(Mounted::renew).await;
+    let path = serving.mounted.dir.path();
+    let renewed = certificate::read(path).expect("a certificate").chain;
+    until("the renewed certificate", async || {
+        certificate(&serving).await == renewed.cert[0].to_vec()
+    })
+    .await;
 }
 
 #[tokio::test]

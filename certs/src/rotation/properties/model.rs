@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::super::*;
 use super::{CONFIGURATIONS, DAY, Event, KEYS, Overwrite, REPLICAS, TURNS, Version, Which};
 use crate::Authority;
-use crate::stored::{Contents, Secrets};
+use crate::stored::{CERTIFICATE, Contents, Secrets};
 use crate::trust::{Bundle, PublicationTracker, bundle_pem};
 
 /// A caBundle in a webhook configuration.
@@ -34,6 +34,8 @@ enum Write {
 #[derive(Default)]
 struct Replica {
     version: Version,
+    /// Time by which its clock is behind.
+    behind: Duration,
     /// Time at which it first saw the key of the authority in the serving Secret.
     combined_since: Option<Instant>,
     tracker: PublicationTracker,
@@ -230,6 +232,23 @@ impl Model {
         self.excused = true;
     }
 
+    /// Sets the clock of a replica back.
+    pub(super) fn set_back(&mut self, replica: usize, by: Duration) {
+        self.replicas[replica].behind = by;
+    }
+
+    fn clock(&self, replica: usize) -> SystemTime {
+        self.now - self.replicas[replica].behind
+    }
+
+    /// Returns the number of changes of the stored leaf, the first one included.
+    pub(super) fn leaf_changes(&self) -> usize {
+        let serving = self.history.iter().flat_map(|secrets| &secrets.serving);
+        let mut leaves: Vec<_> = serving.flat_map(|all| all.get(CERTIFICATE)).collect();
+        leaves.dedup();
+        leaves.len()
+    }
+
     /// A replica learns what is stored, and serves it if it should.
     fn observe_secret(&mut self, replica: usize) {
         let stored = self.stored_for(self.replicas[replica].version);
@@ -243,7 +262,7 @@ impl Model {
         };
         let before = self.replicas[replica].serving.clone();
         self.check_trusted(&leaf, before.as_ref());
-        if stored.signing(self.now).is_ok() {
+        if stored.signing(self.clock(replica)).is_ok() {
             self.replicas[replica].last_good = Some(stored);
         }
         self.replicas[replica].serving = Some(leaf);
@@ -294,7 +313,7 @@ impl Model {
             request,
             names: &self.names,
             lifetimes: self.lifetimes,
-            now: self.now,
+            now: self.clock(replica),
         }
     }
 
@@ -316,7 +335,7 @@ impl Model {
         self.note_combined(replica, &stored);
         let current = self.configurations.clone();
         // Unless the Secrets are consistent, the configurations are read again after them.
-        let is_consistent = stored.is_consistent(self.now);
+        let is_consistent = stored.is_consistent(self.clock(replica));
         let configurations = if is_consistent {
             configurations
         } else {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::Event::{Advance, DeleteSecret, Observe, PutBack, Replace, Step, Turn};
+use super::Event::{Advance, DeleteSecret, Observe, PutBack, Replace, Request, Step, Turn};
 use super::Model;
 use super::Version::Before;
 use super::Which::{Authority, Serving};
+use super::{DAY, RotationRequest};
 
 #[test]
 fn restored_authority_without_a_leaf_keeps_published_trust() {
@@ -32,4 +33,17 @@ fn restored_authority_without_a_leaf_keeps_published_trust() {
         model.happens(&event);
     }
     model.settle();
+}
+
+#[test]
+fn replica_six_minutes_behind_undoes_no_rotation() {
+    for request in [RotationRequest::Leaf, RotationRequest::Authority] {
+        let mut model = Model::new();
+        model.settle();
+        model.happens(&Advance(DAY));
+        model.set_back(1, Duration::from_secs(6 * 60));
+        model.happens(&Request(request));
+        model.settle();
+        assert_eq!(model.leaf_changes(), 2, "{request:?}");
+    }
 }
