@@ -19,12 +19,12 @@ pub struct LastRead(Arc<Mutex<Instant>>);
 
 /// Connection that notes when bytes arrive.
 #[derive(Debug)]
-pub struct Heard<S> {
+pub struct Tracked<S> {
     stream: S,
     last_read: LastRead,
 }
 
-impl<S> Heard<S> {
+impl<S> Tracked<S> {
     /// Returns the connection over this stream.
     pub fn new(stream: S) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl<S> Heard<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Tracked<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -54,7 +54,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Tracked<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -134,7 +134,7 @@ mod tests {
         };
         let (near, mut far) = tokio::io::duplex(1 << 16);
         far.write_all(&SETTINGS).await.expect("room");
-        let near = Heard::new(near);
+        let near = Tracked::new(near);
         let last_read = near.last_read();
         let handshake = h2::client::handshake(near).await;
         let (_requests, mut connection): (h2::client::SendRequest<Bytes>, _) =
