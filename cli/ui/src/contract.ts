@@ -31,7 +31,7 @@ export interface Verify {
 export interface VerifyRun {
   /** `shop/foo`. */
   service: string;
-  /** RFC 3339. */
+  /** Start of the run, RFC 3339. The result that the run stores on the hub is not older. */
   time: string;
   /** Whether every path was tried and works. */
   works: boolean;
@@ -165,9 +165,24 @@ export interface Explanation {
   diagnoses: Problem[];
   exposures: Exposure[];
   /** Last result of `kubectl mcs verify`. */
-  verified?: { time: string; summary: string; results: { problem?: string }[] };
+  verified?: Verified;
   /** Cause why that result is unknown. */
   verifiedUnknown?: string;
+}
+
+export interface Verified {
+  /** RFC 3339. */
+  time: string;
+  summary: string;
+  results: Reached[];
+}
+
+/** Paths from one origin to one destination. */
+export interface Reached {
+  /** Outcome of the first path that fails. */
+  problem?: string;
+  /** Number of paths of UDP that gave no answer. Absent for none. */
+  unknown?: number;
 }
 
 export interface Exposure {

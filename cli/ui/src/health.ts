@@ -1,5 +1,5 @@
 /** How well something is, in four steps that have a word, a shape and a colour each. */
-import type { Cluster, Consumer, Provider, Service } from "./contract";
+import type { Cluster, Consumer, Problem, Provider, Service } from "./contract";
 
 /** From good to bad. */
 export const HEALTHS = ["ok", "partial", "disconnected", "bad"] as const;
@@ -7,7 +7,7 @@ export type Health = (typeof HEALTHS)[number];
 
 export const WORDS: Record<Health, string> = {
   ok: "Ready",
-  partial: "Partly ready or changing",
+  partial: "Partly ready, changing or unknown",
   disconnected: "Disconnected",
   bad: "Not ready",
 };
@@ -40,23 +40,60 @@ export function clusterState(cluster: Cluster): string {
   return cluster.drained ? `${cluster.state}, drained` : cluster.state;
 }
 
+/** Reasons for which a part could not be read: the state is unknown. */
+const UNREAD = new Set(["MemberNotRead", "NamespaceNotRead", "NameNotRead"]);
+
+export function isUnread({ reason }: Problem): boolean {
+  return UNREAD.has(reason);
+}
+
+/** Problems of a service as a whole, of its providers and of its consumers. */
+function problems(service: Service): Problem[] {
+  const parts = [...service.providers, ...service.consumers];
+  return [...service.problems, ...parts.flatMap((one) => one.problem ?? [])];
+}
+
 export function serviceHealth(service: Service): Health {
   const health = ofState(service.state);
   if (health !== "ok") return health;
-  return service.consumers.some((one) => one.problem || one.missing > 0) ? "partial" : "ok";
+  const whole =
+    service.problems.length === 0 &&
+    service.providers.every((one) => !one.problem) &&
+    service.consumers.every((one) => !one.problem && one.missing === 0);
+  return whole ? "ok" : "partial";
 }
 
-/** Its state in a word: one that is ready may be so in part. */
+/** Whether the only problems of a ready service are parts that could not be read. */
+export function isUnknown(service: Service): boolean {
+  if (service.state !== "Ready" || service.consumers.some((one) => one.missing > 0 && !one.problem)) return false;
+  const all = problems(service);
+  return all.length > 0 && all.every(isUnread);
+}
+
+/** Its state in a word: a service that the hub reports as ready may be ready in part, or unknown. */
 export function serviceState(service: Service): string {
+  if (isUnknown(service)) return "Unknown";
   return service.state === "Ready" && serviceHealth(service) === "partial" ? "Partly ready" : service.state;
+}
+
+/** First problem of a ready service, or the first unread part if it has no other problem. */
+function problem(service: Service): Problem | undefined {
+  const all = problems(service);
+  return all.find((one) => !isUnread(one)) ?? all[0];
+}
+
+/** Reason of its state: of the hub, or of the problem of a service that the hub reports as ready. */
+export function serviceReason(service: Service): string {
+  return (service.state === "Ready" && problem(service)?.reason) || service.reason;
 }
 
 /** What is wrong with it, in a sentence; empty where nothing is. */
 export function serviceProblem(service: Service): string {
   if (service.state !== "Ready") return service.message;
-  const found = service.consumers.find((one) => one.problem || one.missing > 0);
-  if (!found) return "";
-  return found.problem?.message ?? `${found.missing} ready endpoints are missing in ${found.cluster}`;
+  const found = problem(service);
+  if (found) return found.message;
+  const lacking = service.consumers.find((one) => one.missing > 0);
+  return lacking ? `${lacking.missing} ready endpoints are missing in ${lacking.cluster}` : "";
 }
 
 /** How well one provider's part of a service reaches one consumer. */

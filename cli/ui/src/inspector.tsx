@@ -2,7 +2,7 @@
 import { choose, chosenArcs, toggleRegion, type Choice } from "./choice";
 import type { Service } from "./contract";
 import type { Arc, Graph, GraphNode } from "./graph";
-import { HEALTHS, WORDS, clusterHealth, clusterState, serviceHealth, worst, type Health } from "./health";
+import { HEALTHS, WORDS, clusterHealth, clusterState, isUnknown, serviceHealth, serviceState, worst, type Health } from "./health";
 import { useStore } from "./hooks";
 import { Mark, Ready, State, plural } from "./parts";
 import { sorted } from "./path";
@@ -21,7 +21,7 @@ function ServiceLinks({ services }: { services: Service[] }) {
         <li key={one.key}>
           <Mark health={serviceHealth(one)} label />
           <a href={serviceHref(one)}><span class="namespace">{one.namespace}/</span>{one.name}</a>
-          <span class="aside">{one.state === "Ready" ? (serviceHealth(one) === "ok" ? "" : "Partly ready") : one.reason || one.state}</span>
+          <span class="aside">{one.state === "Ready" ? (serviceHealth(one) === "ok" ? "" : serviceState(one)) : one.reason || one.state}</span>
         </li>
       ))}
       {services.length > shown.length && <li class="none">{services.length - shown.length} more: filter by name</li>}
@@ -142,11 +142,13 @@ function ArcDetails({ arcs }: { arcs: Arc[] }) {
   );
 }
 
-/** `2 not ready, 1 partly`. */
-function tally(wrong: Health[]): string {
-  const partly = wrong.filter((one) => one === "partial").length;
-  const not = wrong.length - partly;
-  const parts = [not > 0 ? `${not} not ready` : "", partly > 0 ? `${partly} partly` : ""].filter((one) => one !== "");
+/** `2 not ready, 1 partly, 3 unknown`. Unknown services are partial too. */
+function tally(wrong: Health[], unknown = 0): string {
+  const partial = wrong.filter((one) => one === "partial").length;
+  const [not, partly] = [wrong.length - partial, partial - unknown];
+  const parts = [not > 0 ? `${not} not ready` : "", partly > 0 ? `${partly} partly` : "", unknown > 0 ? `${unknown} unknown` : ""].filter(
+    (one) => one !== "",
+  );
   return parts.join(", ") || "all ready";
 }
 
@@ -161,7 +163,7 @@ function Overview() {
       <h2>Overview</h2>
       <dl class="numbers">
         <div><dt>Clusters</dt><dd>{clusters.size}</dd><dd class="aside">{tally(lost.map(clusterHealth))}</dd></div>
-        <div><dt>Services</dt><dd>{all.length.toLocaleString("en")}</dd><dd class="aside">{tally(wrong.map(serviceHealth))}</dd></div>
+        <div><dt>Services</dt><dd>{all.length.toLocaleString("en")}</dd><dd class="aside">{tally(wrong.map(serviceHealth), wrong.filter(isUnknown).length)}</dd></div>
       </dl>
       {wrong.length > 0 && (
         <>

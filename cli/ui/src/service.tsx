@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Conditions } from "./conditions";
 import type { Endpoint, EndpointConsumer, Explanation, Exposure, ExposureProvider, Problem, Service, Tier } from "./contract";
-import { serviceHealth, serviceState, worst, type Health } from "./health";
+import { isUnread, serviceHealth, serviceState, worst, type Health } from "./health";
 import { useFlash, useStore } from "./hooks";
 import { ClusterNames, Command, Empty, Mark, Problems, Ready, Since, State, plural } from "./parts";
 import { reportedPaths } from "./path";
@@ -10,7 +10,7 @@ import { Reports } from "./reports";
 import { clusterHref, mapHref } from "./route";
 import { Scroll } from "./sort";
 import { listen } from "./store";
-import { VerifyControl } from "./verify";
+import { VerifyControl, resultHealth, useLastRun } from "./verify";
 
 /** Reasons that only say that an endpoint is where it should be. */
 const PLAIN = new Set(["Copied", "CopiedByKarmada", "Own"]);
@@ -54,11 +54,9 @@ function condition({ ready, serving, terminating }: Endpoint): string {
 /** Reasons of an endpoint that is used as its consumer prefers. */
 const PREFERRED = new Set(["EntryCopied", "Standby", "Promoted", "NotPreferred"]);
 
-/** Reasons for which a part could not be read: the state is unknown. Every problem has a remedy. */
-const UNREAD = new Set(["MemberNotRead", "NamespaceNotRead", "NameNotRead"]);
-
+/** Every problem has a remedy. */
 function problemHealth(one: Problem): Health {
-  return one.remedy && !UNREAD.has(one.reason) ? "bad" : "partial";
+  return one.remedy && !isUnread(one) ? "bad" : "partial";
 }
 
 /** In a consumer an endpoint is as it should be, is there and not used, or is missing. */
@@ -249,6 +247,7 @@ export function ServiceView({ namespace, name }: { namespace: string; name: stri
 /** Last result of `kubectl mcs verify`, or the command that brings one. */
 function Verified({ explanation, namespace, name }: { explanation: Explanation; namespace: string; name: string }) {
   const { verified, verifiedUnknown } = explanation;
+  const last = useLastRun(namespace, name);
   if (verifiedUnknown) {
     return (
       <>
@@ -257,17 +256,17 @@ function Verified({ explanation, namespace, name }: { explanation: Explanation; 
       </>
     );
   }
-  const health = verified?.results.some((one) => one.problem) ? "bad" : "ok";
+  const health = verified ? resultHealth(verified) : "ok";
   return (
     <>
       {verified ? (
         <p class={`outcome ${health}`}>
           <Mark health={health} /> Verified <Since time={verified.time} /> ago: {verified.summary}
         </p>
-      ) : (
+      ) : !last && (
         <p class="none">Never verified. <code>kubectl mcs verify {name} -n {namespace}</code> dials it from pods.</p>
       )}
-      <VerifyControl namespace={namespace} name={name} />
+      <VerifyControl namespace={namespace} name={name} stored={verified} />
     </>
   );
 }
@@ -276,7 +275,7 @@ function Summary({ explanation, all }: { explanation: Explanation; all: Problem[
   if (explanation.ready) {
     return <p class="outcome ok"><Mark health="ok" /> Every ready endpoint is in every consumer.{all.length > 0 ? " Worth to know:" : ""}</p>;
   }
-  if (all.some((one) => UNREAD.has(one.reason)) && all.every((one) => problemHealth(one) !== "bad")) {
+  if (all.some(isUnread) && all.every((one) => problemHealth(one) !== "bad")) {
     return <p class="outcome partial"><Mark health="partial" /> Unknown, because a part could not be read:</p>;
   }
   return <p class="outcome bad"><Mark health="bad" /> {all.length > 0 ? "Something is wrong:" : "Something is wrong."}</p>;

@@ -14,6 +14,8 @@ type Listener = (state: State, before: State) => void;
 
 /** How long to wait before a connection that the browser gave up is made again. */
 const AGAIN_MS = 1_000;
+/** Maximum silence of a connection: three times the interval of the server's event `alive`. */
+const SILENT_MS = 45_000;
 
 export class Store {
   state: State = { clusters: new Map(), services: new Map() };
@@ -31,7 +33,7 @@ export class Store {
       snapshot: (data: unknown) => this.snapshot(data as Snapshot),
       change: (data: unknown) => this.change(data as Change),
     };
-    listen("api/events", handlers, (lost) => this.lost(lost));
+    listen("api/events", handlers, (lost, since) => this.lost(lost, since));
   }
 
   private set(state: State): void {
@@ -59,10 +61,10 @@ export class Store {
     this.set({ ...this.state, server: change.server ?? this.state.server, clusters, services });
   }
 
-  private lost(lost: boolean): void {
+  private lost(lost: boolean, since = new Date()): void {
     const { lostSince, ...rest } = this.state;
     if (lost === (lostSince !== undefined)) return;
-    this.set(lost ? { ...rest, lostSince: new Date() } : rest);
+    this.set(lost ? { ...rest, lostSince: since } : rest);
   }
 }
 
@@ -72,35 +74,60 @@ function unchanged<T>(before: T | undefined, now: T): T {
 }
 
 /**
- * Listens to server-sent events at an address; the result ends that. The browser connects again by itself, unless the server
- * answered with an error: then this does.
+ * Listens to server-sent events at an address; the result ends that. The browser connects again by itself after a failure. This
+ * function does after an answer with an error, and after a silence of 45 seconds: a tunnel that drops packets causes no failure.
+ * `onLost` receives the time of the last event if the connection is silent.
  */
 export function listen(
   url: string,
   handlers: Record<string, (data: unknown) => void>,
-  onLost: (lost: boolean) => void = () => {},
+  onLost: (lost: boolean, since?: Date) => void = () => {},
 ): () => void {
   let source: EventSource;
-  let timer: number | undefined;
+  let again: number | undefined;
+  let silence: number | undefined;
+  let last = new Date();
+  const close = (): void => {
+    window.clearTimeout(again);
+    window.clearTimeout(silence);
+    source.close();
+  };
+  const wait = (): void => {
+    window.clearTimeout(silence);
+    silence = window.setTimeout(() => {
+      close();
+      onLost(true, last);
+      open();
+    }, SILENT_MS);
+  };
+  const heard = (): void => {
+    last = new Date();
+    wait();
+  };
   const open = (): void => {
     source = new EventSource(url);
-    source.onopen = () => onLost(false);
+    wait();
+    source.onopen = () => {
+      heard();
+      onLost(false);
+    };
     source.onerror = () => {
       onLost(true);
-      if (source.readyState === EventSource.CLOSED) timer = window.setTimeout(open, AGAIN_MS);
+      if (source.readyState !== EventSource.CLOSED) return;
+      close();
+      again = window.setTimeout(open, AGAIN_MS);
     };
+    source.addEventListener("alive", heard);
     for (const [name, handle] of Object.entries(handlers)) {
       source.addEventListener(name, (event) => {
+        heard();
         const { data } = event as MessageEvent<string>;
         handle(data ? JSON.parse(data) : undefined);
       });
     }
   };
   open();
-  return () => {
-    window.clearTimeout(timer);
-    source.close();
-  };
+  return close;
 }
 
 export const store = new Store();

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Cluster, Service } from "./contract";
 import { clusterMatches, filterOf, isSet, matches, type Filter } from "./filter";
 import { FilterBar } from "./filterbar";
-import { HEALTHS, clusterHealth, clusterState, serviceHealth, serviceProblem, serviceState } from "./health";
+import { HEALTHS, clusterHealth, clusterState, serviceHealth, serviceProblem, serviceReason, serviceState } from "./health";
 import { useFlash, useStore } from "./hooks";
 import { NoMatch, NoMembers, NoServices } from "./nothing";
 import { ClusterNames, Ready, Since, State, plural } from "./parts";
@@ -30,7 +30,7 @@ const SERVICES: Column<Service>[] = [
   { id: "providers", title: "Providers", by: (one) => one.providers.length },
   { id: "consumers", title: "Consumers", by: (one) => one.consumers.length },
   { id: "endpoints", title: "Ready endpoints", by: (one) => total(one).ready, numeric: true },
-  { id: "state", title: "State", by: (one) => `${HEALTHS.length - HEALTHS.indexOf(serviceHealth(one))}${one.reason}` },
+  { id: "state", title: "State", by: (one) => `${HEALTHS.length - HEALTHS.indexOf(serviceHealth(one))}${serviceReason(one)}` },
   { id: "age", title: "Age", by: (one) => time(one.created), numeric: true },
 ];
 
@@ -55,6 +55,7 @@ function ServiceRow({ service }: { service: Service }) {
   const health = serviceHealth(service);
   const sum = total(service);
   const problem = serviceProblem(service);
+  const reason = serviceReason(service);
   return (
     <tr ref={row} class={health}>
       <th scope="row" class="key">
@@ -66,7 +67,7 @@ function ServiceRow({ service }: { service: Service }) {
       <td class="number"><Ready {...sum} /></td>
       <td>
         <State health={health} word={serviceState(service)} />
-        {service.reason && service.reason !== service.state && <span class="reason"> {service.reason}</span>}
+        {reason && reason !== service.state && <span class="reason"> {reason}</span>}
         {problem && <p class="message">{problem}</p>}
       </td>
       <td class="number"><Since time={service.created} /></td>

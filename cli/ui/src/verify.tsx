@@ -1,7 +1,10 @@
 /** Starts `kubectl mcs verify` of a service, and shows the run. Without `--verify` the server offers no run. */
 import { useState } from "preact/hooks";
+import type { Verified, VerifyRun } from "./contract";
+import type { Health } from "./health";
 import { useStore } from "./hooks";
 import { Mark, Since } from "./parts";
+import { parsed } from "./time";
 
 async function start(namespace: string, name: string): Promise<string> {
   const url = `api/services/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/verify`;
@@ -13,14 +16,41 @@ async function start(namespace: string, name: string): Promise<string> {
   }
 }
 
-export function VerifyControl({ namespace, name }: { namespace: string; name: string }) {
+/** Last run that the server started, if it verified this service. */
+export function useLastRun(namespace: string, name: string): VerifyRun | undefined {
+  const last = useStore().server?.verify?.last;
+  return last?.service === `${namespace}/${name}` ? last : undefined;
+}
+
+/** Health of a stored result: `partial` if nothing fails and a path of UDP gave no answer. */
+export function resultHealth({ results }: Verified): Health {
+  if (results.some((one) => one.problem)) return "bad";
+  return results.some((one) => (one.unknown ?? 0) > 0) ? "partial" : "ok";
+}
+
+/** Whether the hub lacks the result of a run: the stored result, if any, is older than the run. */
+function isUnstored(run: VerifyRun, stored: Verified | undefined): boolean {
+  const [time, started] = [parsed(stored?.time), parsed(run.time)];
+  return !time || !started || time < started;
+}
+
+/** A run that does not work has a failure, an unknown outcome or an untried path: only its stored result distinguishes them. */
+function runHealth(run: VerifyRun, stored: Verified | undefined): Health {
+  const fails = stored && !isUnstored(run, stored) ? resultHealth(stored) === "bad" : !run.works;
+  if (fails) return "bad";
+  return run.works && run.untried.length === 0 ? "ok" : "partial";
+}
+
+/** Shows the last run, unless the hub has its result and nothing is wrong or untried. `stored` is the result on the hub. */
+export function VerifyControl({ namespace, name, stored }: { namespace: string; name: string; stored?: Verified | undefined }) {
   const { server } = useStore();
   const [refused, set] = useState("");
+  const last = useLastRun(namespace, name);
   const verify = server?.verify;
   if (!verify) return null;
   const service = `${namespace}/${name}`;
   const { running } = verify;
-  const last = verify.last?.service === service ? verify.last : undefined;
+  const health = last && runHealth(last, stored);
   const click = (): void => {
     set("");
     void start(namespace, name).then(set);
@@ -32,10 +62,10 @@ export function VerifyControl({ namespace, name }: { namespace: string; name: st
         {running && <>{running.service === service ? "Verifying" : `Verifying ${running.service}`} for <Since time={running.since} />: {running.step}</>}
       </p>
       {refused !== "" && <p class="outcome bad"><Mark health="bad" /> {refused}</p>}
-      {!running && last && (!last.works || last.untried.length > 0) && (
+      {!running && last && health && (health !== "ok" || isUnstored(last, stored)) && (
         <>
-          <p class={`outcome ${last.works ? "partial" : "bad"}`}>
-            <Mark health={last.works ? "partial" : "bad"} /> Run of <Since time={last.time} /> ago: {last.summary}
+          <p class={`outcome ${health}`}>
+            <Mark health={health} /> Run of <Since time={last.time} /> ago: {last.summary}
           </p>
           {last.untried.length > 0 && (
             <>

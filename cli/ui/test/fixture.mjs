@@ -26,6 +26,9 @@ const FILES = {
   "favicon.svg": ["favicon.svg", "image/svg+xml"],
 };
 
+/** Interval between two events that only show that the connection works. */
+const ALIVE_MS = 15_000;
+
 function send(response, name, value) {
   response.write(`event: ${name}\ndata: ${JSON.stringify(value)}\n\n`);
 }
@@ -38,6 +41,9 @@ export class Fixture {
   posted = [];
   /** Answer to a POST that is refused. */
   refusal = "";
+  /** Whether it sends nothing by itself, and does not answer requests for streams: a tunnel that drops packets. */
+  silent = false;
+  #timer;
   #server;
   #streams = new Set();
   #explains = new Map();
@@ -54,15 +60,31 @@ export class Fixture {
     this.#server = createServer((request, response) => void this.#answer(request, response));
     await new Promise((resolve) => this.#server.listen(this.port, "127.0.0.1", resolve));
     this.port = this.#server.address().port;
+    this.#timer = setInterval(() => this.silent || this.alive(), ALIVE_MS);
     return this;
   }
 
   /** Ends it with all its connections, as a program that is ended. */
   async stop() {
+    clearInterval(this.#timer);
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
     this.#streams.clear();
     this.#explains.clear();
+  }
+
+  /** Sends the event without content to all pages. */
+  alive() {
+    for (const stream of this.#all()) stream.write("event: alive\ndata:\n\n");
+  }
+
+  /** Number of open streams. */
+  get streams() {
+    return this.#all().length;
+  }
+
+  #all() {
+    return [this.#streams, ...this.#explains.values()].flatMap((one) => [...one]);
   }
 
   /** Begins again with other data, for pages that are open too. */
@@ -132,6 +154,7 @@ export class Fixture {
       response.writeHead(404, HEADERS).end("not found\n");
       return;
     }
+    if (this.silent) return;
     response.writeHead(200, { ...HEADERS, "Content-Type": "text/event-stream" });
     const all = one ? this.#subscribers(`${decodeURIComponent(one[1])}/${decodeURIComponent(one[2])}`) : this.#streams;
     all.add(response);

@@ -95,6 +95,59 @@ export async function what_is_lost_is_said_and_what_is_back_too(browser, fixture
   });
 }
 
+/** Counts events named alive, in `window.alive`, before the page handles them. */
+function countAlive() {
+  window.alive = 0;
+  window.EventSource = class extends EventSource {
+    constructor(url) {
+      super(url);
+      this.addEventListener("alive", () => (window.alive += 1));
+    }
+  };
+}
+
+export async function silent_streams_are_lost_and_opened_again(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    const { page } = watched;
+    const streams = async (wanted) => {
+      while (fixture.streams !== wanted) await page.waitForTimeout(50);
+    };
+    const lost = "Connection to kubectl mcs ui lost since";
+    await page.clock.install();
+    await page.addInitScript(countAlive);
+    await page.reload();
+    await watched.go("#/shop/foo");
+    await watched.says("Every ready endpoint is in every consumer");
+    fixture.silent = true;
+    for (const round of [1, 2, 3]) {
+      await page.clock.fastForward(30_000);
+      fixture.alive();
+      // Each of the two streams receives the event.
+      await watched.becomes((count) => window.alive >= count, 2 * round);
+    }
+    assert.equal(fixture.streams, 2, "the first streams are open");
+    assert.ok(!(await page.innerText("body")).includes(lost), "90 seconds with events");
+
+    await page.clock.fastForward(46_000);
+    await watched.says(lost);
+    // The banner names the time of the last event.
+    await watched.becomes(() => /\((4[5-9]s|5\ds|[1-9]m)/.test(document.querySelector(".banner.bad")?.innerText));
+    await streams(0);
+    fixture.silent = false;
+    const { services } = fixture.state;
+    fixture.state = { ...fixture.state, services: services.filter((one) => one.kind !== "ServiceExport") };
+    // The new connections are silent too: they are closed in turn.
+    await page.clock.fastForward(46_000);
+    await watched.saysNoMore(lost);
+    await streams(2);
+    const painted = await watched.whenPainted("main", "5 of 5 ready");
+    fixture.explain("shop/foo", data.explanation(data.service("shop", "foo", [["member1", 5]], ["member2"])));
+    await painted.at();
+  });
+}
+
 /** Shows the page of service shop/foo, which is ready, and has `play` go on from there. */
 async function shownReady(browser, fixture, play) {
   fixture.state = data.small();
@@ -139,6 +192,42 @@ export async function unread_part_is_unknown_and_not_wrong(browser, fixture) {
     fixture.explain("shop/foo", explained([unread, wrong]));
     await watched.says("Something is wrong:");
     assert.deepEqual(await marks(), ["partial NamespaceNotRead", "bad Leftovers"]);
+  });
+}
+
+/** Problem of a part that could not be read. */
+const unread = (reason, message) => ({ reason, message, remedy: "look with the right to get it" });
+
+export async function ready_services_with_an_unread_part_are_unknown(browser, fixture) {
+  fixture.state = data.small();
+  const only = (more = {}, problem = undefined) => data.service("shop", "foo", [["member1", 3, 3, problem]], ["member2"], more);
+  fixture.state.services = [only()];
+  await fixture.start();
+  const member = unread("MemberNotRead", "member1 could not be read");
+  const namespace = unread("NamespaceNotRead", "Namespace shop of the hub could not be read");
+  const leftovers = { reason: "Leftovers", message: "objects are left in member1", remedy: "kubectl mcs status" };
+  const missing = { cluster: "member2", endpoints: 0, ready: 0, missing: 3, standby: 0 };
+  await shown(browser, fixture, {}, async (watched) => {
+    const { page } = watched;
+    const is = async (service, tally, row) => {
+      fixture.change({ services: [service] });
+      await watched.go("#/");
+      await watched.becomes((wanted) => document.querySelector(".numbers > :last-child .aside")?.textContent === wanted, tally);
+      const found = tally === "all ready" ? "1 service found" : "No service matches";
+      await watched.go("#/table?ns=shop&state=ready");
+      await watched.says(found);
+      await watched.go("#/table?ns=shop");
+      await watched.says("1 service found");
+      const cells = page.locator("tr:has(a[href='#/shop/foo']) td:nth-child(6)");
+      assert.equal(await cells.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim()), row);
+      assert.equal(await cells.locator(tally === "all ready" ? ".mark.ok" : ".mark.partial").count(), 1);
+    };
+    await is(only(), "all ready", "Ready Synced");
+    await is(only({ problems: [namespace] }), "1 unknown", `Unknown NamespaceNotRead ${namespace.message}`);
+    await is(only({}, member), "1 unknown", `Unknown MemberNotRead ${member.message}`);
+    await is(only({ consumers: [{ ...missing, problem: member }] }), "1 unknown", `Unknown MemberNotRead ${member.message}`);
+    await is(only({ problems: [namespace] }, leftovers), "1 partly", `Partly ready Leftovers ${leftovers.message}`);
+    await is(only({ consumers: [missing] }), "1 partly", "Partly ready Synced 3 ready endpoints are missing in member2");
   });
 }
 
@@ -456,6 +545,59 @@ export async function small_names_are_shown_whole_and_legible_when_pointed_at(br
   });
 }
 
+/** State of the line that begins with a text, among the results of verify. */
+async function outcome(watched, text) {
+  const line = watched.page.locator(".outcome", { hasText: text });
+  return (await line.getAttribute("class")).replace("outcome ", "");
+}
+
+export async function unknown_outcomes_of_verify_are_partial(browser, fixture) {
+  await shownReady(browser, fixture, async (watched, foo) => {
+    const summary = "nothing is known to fail; 1 of 4 paths are of UDP and gave no answer";
+    const is = async (state, results) => {
+      const time = new Date().toISOString();
+      fixture.explain("shop/foo", data.explanation(foo, (made) => Object.assign(made, { verified: { time, summary: `${state}: ${summary}`, results } })));
+      await watched.says(`${state}: ${summary}`);
+      assert.equal(await outcome(watched, summary), state);
+    };
+    await is("ok", [{ from: "member2", works: 4, tried: 4 }]);
+    await is("partial", [{ from: "member2", works: 3, tried: 4, unknown: 1 }]);
+    await watched.axe("a result with unknown outcomes");
+    await is("bad", [{ from: "member2", works: 2, tried: 4, unknown: 1, problem: "timeout" }]);
+  });
+}
+
+export async function run_whose_result_is_not_stored_is_shown(browser, fixture) {
+  const at = (second) => new Date(Date.UTC(2026, 10, 20, 12, 0, second)).toISOString();
+  await shownReady(browser, fixture, async (watched, foo) => {
+    const ran = (last) => fixture.change({ server: { ...data.SERVER, verify: { last: { service: "shop/foo", time: at(30), works: true, untried: [], ...last } } } });
+    const stored = (second, results) => {
+      const verified = { time: at(second), summary: `result of second ${second}`, results };
+      fixture.explain("shop/foo", data.explanation(foo, (made) => Object.assign(made, { verified })));
+      return watched.says(`result of second ${second}`);
+    };
+    ran({ summary: "everything works" });
+    await watched.says("everything works");
+    await watched.saysNoMore("Never verified");
+    assert.equal(await outcome(watched, "Run of"), "ok", "nothing is stored");
+    await stored(20, [{}]);
+    assert.equal(await outcome(watched, "Run of"), "ok", "an older result is stored");
+    ran({ summary: "not everything was tried", untried: ["the result of shop/foo is not stored on the hub: forbidden"] });
+    await watched.says("is not stored on the hub: forbidden");
+    assert.equal(await outcome(watched, "Run of"), "partial");
+    ran({ summary: "everything works" });
+    await watched.saysNoMore("is not stored on the hub");
+    await stored(31, [{}]);
+    await watched.saysNoMore("Run of");
+    ran({ summary: "no answer", works: false });
+    await stored(32, [{ unknown: 1 }]);
+    await watched.says("Run of");
+    assert.equal(await outcome(watched, "Run of"), "partial", "nothing is known to fail");
+    await stored(33, [{ problem: "timeout" }]);
+    assert.equal(await outcome(watched, "Run of"), "bad");
+  });
+}
+
 export async function verify_is_started_where_the_server_offers_it(browser, fixture) {
   fixture.state = data.small();
   await fixture.start();
@@ -477,6 +619,7 @@ export async function verify_is_started_where_the_server_offers_it(browser, fixt
     fixture.change({ server: server({ last }) });
     await watched.says("0 of 3 work (timeout)");
     await watched.says("edge: no context");
+    assert.equal(await outcome(watched, "Run of"), "bad");
     watched.expected = /409/;
     fixture.refusal = "a run is active";
     await button.click();

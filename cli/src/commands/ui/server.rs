@@ -27,9 +27,12 @@ use crate::views::ui::row_key;
 
 /// Maximum number of concurrent streams.
 const STREAMS: usize = 32;
-/// Interval between two keep-alive comments of a stream.
+/// Interval between two keep-alive events of a stream. The page opens a stream again after 45 s
+/// without an event (`SILENT_MS` in `cli/ui/src/store.ts`).
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
-const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
+/// Event without content. Scripts do not observe comments, and browsers discard an event without a
+/// data line (HTML, section 9.2.6).
+const ALIVE: Bytes = Bytes::from_static(b"event: alive\ndata:\n\n");
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const EVENTS: &str = "text/event-stream";
@@ -323,6 +326,25 @@ mod tests {
         ]) {
             assert!(text.starts_with(&format!("event: {event}\n")), "{text}");
             assert!(text.contains(row), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn idle_stream_sends_events_without_content() {
+        let (feed, _) = Feed::new();
+        let feed = Arc::new(feed);
+        let (_, receiver) = feed.subscribe().expect("JSON");
+        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned();
+        let mut changes = Changes {
+            first: None,
+            changes: receiver,
+            feed,
+            alive: interval(Duration::from_millis(1)),
+            _permit: permit.expect("one"),
+        };
+        for _ in 0..2 {
+            let next = changes.next().await.expect("an event");
+            assert_eq!(next, "event: alive\ndata:\n\n");
         }
     }
 

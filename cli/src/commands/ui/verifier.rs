@@ -99,7 +99,7 @@ impl Verifier {
         let report = verify::examine(&hub, (&what, &self.pods), &notes, stop).await;
         let row = VerifyRow {
             running: None,
-            last: Some(finished(service, report)),
+            last: Some(finished(service, since, report)),
         };
         // The loop is gone if the program ends.
         self.notes.send(Note::Verify(row)).await.ok();
@@ -107,9 +107,9 @@ impl Verifier {
     }
 }
 
-/// Returns the row of an ended run.
-fn finished(service: String, report: Result<Report, Failure>) -> Finished {
-    let time = Timestamp::now();
+/// Returns the row of an ended run. `time` is its start: the result that the run stores on the hub
+/// is not older, and the page shows the row of a run whose result the hub lacks.
+fn finished(service: String, time: Timestamp, report: Result<Report, Failure>) -> Finished {
     match report {
         Err(error) => Finished {
             service,
@@ -118,18 +118,49 @@ fn finished(service: String, report: Result<Report, Failure>) -> Finished {
             summary: error.to_string(),
             untried: Vec::new(),
         },
-        Ok(mut report) => {
+        Ok(report) => {
             let results = report.services.first();
             let results = results.and_then(|one| one.verification(time));
             let nothing = || "nothing could be dialled".to_owned();
-            report.untried.truncate(UNTRIED);
+            let mut untried = report.untried;
+            // The last reason names the result that is not stored, if it is not.
+            let last = untried.pop();
+            let services = report.services.iter();
+            for consumer in services.flat_map(|service| &service.consumers) {
+                let from = consumer.from();
+                untried.extend(consumer.untried.iter().map(|why| format!("{from}: {why}")));
+            }
+            untried.truncate(UNTRIED - 1);
+            untried.extend(last);
             Finished {
                 service,
                 time,
                 works: report.works && report.complete,
                 summary: results.map_or_else(nothing, |results| results.summary()),
-                untried: report.untried,
+                untried,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finished_run_has_its_start_and_the_last_untried_reason() {
+        let start = Timestamp::UNIX_EPOCH;
+        let mut untried = vec!["edge: no context".to_owned(); UNTRIED];
+        untried.push("not stored".to_owned());
+        let report = Report {
+            works: true,
+            complete: true,
+            untried,
+            ..Report::default()
+        };
+        let row = finished("shop/foo".to_owned(), start, Ok(report));
+        assert_eq!((row.time, row.works), (start, true));
+        assert_eq!(row.untried.len(), UNTRIED);
+        assert_eq!(row.untried.last().map(String::as_str), Some("not stored"));
     }
 }
