@@ -8,6 +8,7 @@ pub(crate) mod bundle;
 pub(crate) mod conditions;
 pub(crate) mod credentials;
 pub(crate) mod definitions;
+pub(crate) mod deployed;
 pub(crate) mod helm;
 pub(crate) mod identity;
 pub(crate) mod images;

@@ -52,7 +52,7 @@ pub(crate) struct JoinArgs {
     #[arg(long, value_name = "HOST[:PORT]", requires = "pull", group = "agents")]
     pub tunnel: Option<TunnelAddress>,
     /// The agent reaches nothing but the hub's API server, at the address in your kubeconfig of the hub: it comes to
-    /// causeway-tunnel by its Service proxy
+    /// causeway-tunnel by its Service proxy [default: as it is]
     #[arg(long, requires = "tunnel")]
     pub through_api_server: bool,
     /// Where the controller finds its token: in a Secret of the hub, or at the agent, so that the hub stores none. Commands
@@ -112,7 +112,7 @@ pub(crate) struct JoinArgs {
     /// Take over rights in the member that another field manager changed
     #[arg(long)]
     pub force_conflicts: bool,
-    /// Do not install the CRDs of ServiceExport and ServiceImport
+    /// Do not install the CRDs of ServiceExport and ServiceImport; go on although the hub runs a newer version
     #[arg(long)]
     pub skip_crds: bool,
     /// How long to wait until the member is synced

@@ -60,7 +60,8 @@ const REMOVE_EXAMPLES: &str = "Examples:
 
 From then on the hub reaches the member at spec.apiEndpoint of its Cluster, or does not. Only the agent of this hub is deleted.
 
-Required rights on the hub: list, get and patch Clusters.
+Refuses members of kubectl mcs join: kubectl mcs unjoin removes those. Required rights on the hub: list, get and patch Clusters, and get the \
+Secrets of join for the member: NAME in causeway-members, bootstrap-NAME and member-NAME in causeway-enrolment.
 
 Exit code: 0 removed; 1 refused; 2 wrong usage; 3 the hub or the member cannot be reached.";
 

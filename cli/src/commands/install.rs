@@ -20,6 +20,7 @@ use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::bundle;
 use crate::cluster::bundle::parts::PartArgs;
 use crate::cluster::definitions::{CLUSTERS, SERVICES};
+use crate::cluster::deployed;
 use crate::cluster::helm::{self, Release};
 use crate::cluster::lease::Controller;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
@@ -34,11 +35,6 @@ const KARMADA: &str = "karmada-cluster";
 /// Failed installation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
-    #[error(
-        "the hub runs causeway v{deployed}, newer than this program (v{own}). Nothing was changed. Use the \
-         program of that version; to go back to v{own}, leave the newer CRDs as they are: add --skip-crds"
-    )]
-    Older { deployed: String, own: &'static str },
     #[error("--webhook-ca {file}: {why}", file = file.display())]
     Authority { file: PathBuf, why: String },
     #[error("the hub runs Kubernetes {0}; causeway needs 1.30 or later")]
@@ -112,8 +108,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Failure
     if args.parts.karmada && !has_namespace(&hub, KARMADA).await? {
         return Err(InstallError::NoKarmada.into());
     }
-    if parts.tunnel.is_some() && !parts.enrolment && tunnel::enrols(&hub).await? {
-        parts.enrolment = true;
+    if tunnel::keep_options(&hub, &mut parts).await? {
         chosen = bundle::chosen(&parts, &args.images, authority.as_deref())?;
     }
     let mut absent = Vec::new();
@@ -201,34 +196,11 @@ fn is_authority(object: &DynamicObject) -> bool {
     objects::is_a(object, "Secret") && name.is_some_and(|name| names.contains(&name))
 }
 
-/// Rejects the downgrade of a newer version. The tags of the deployed images show the version.
+/// Rejects the downgrade of a newer version.
 async fn check_newer(hub: &ApiServer) -> Result<(), Failure> {
-    let own = env!("CARGO_PKG_VERSION");
-    for deployment in bundle::deployments()? {
-        let stored = objects::get(hub, &deployment).await?;
-        let deployed = stored.as_ref().and_then(bundle::deployed_tag);
-        if let Some(deployed) = deployed.filter(|deployed| is_newer(deployed, own)) {
-            let deployed = deployed.to_owned();
-            return Err(InstallError::Older { deployed, own }.into());
-        }
-    }
-    Ok(())
-}
-
-/// Whether a tag is a newer version than `own`. Tags that are not versions are not newer.
-fn is_newer(tag: &str, own: &str) -> bool {
-    let version = |text: &str| {
-        let (numbers, rest) = match text.split_once('-') {
-            Some((numbers, _)) => (numbers, false),
-            None => (text, true),
-        };
-        let mut numbers = numbers.split('.').map(|one| one.parse::<u64>().ok());
-        let mut next = || numbers.next().flatten();
-        Some((next()?, next()?, next()?, rest))
-    };
-    match (version(tag.trim_start_matches('v')), version(own)) {
-        (Some(tag), Some(own)) => tag > own,
-        _ => false,
+    match deployed::newer(hub).await? {
+        Some(newer) => Err(newer.into()),
+        None => Ok(()),
     }
 }
 
@@ -450,21 +422,6 @@ mod tests {
             assert_eq!(read, applied, "{line}");
             assert_eq!(read[0].metadata.name.as_deref(), Some(first), "{line}");
             assert_eq!(read.len(), count, "{line}");
-        }
-    }
-
-    #[test]
-    fn newer_versions_are_recognized_by_their_tags() {
-        for (tag, own, newer) in [
-            ("0.3.0", "0.2.0", true),
-            ("v0.10.0", "0.9.0", true),
-            ("0.2.0", "0.2.0-dev", true),
-            ("0.2.0-dev", "0.2.0", false),
-            ("0.2.0", "0.2.0", false),
-            ("0.1.9", "0.2.0", false),
-            ("latest", "0.2.0", false),
-        ] {
-            assert_eq!(is_newer(tag, own), newer, "{tag} over {own}");
         }
     }
 

@@ -16,7 +16,7 @@ use causeway::domain::{ClusterName, Reach};
 use kube::api::DynamicObject;
 
 use self::agent::Agent;
-use self::checks::{certificates, check_proxy, checked_endpoint};
+use self::checks::{certificates, check_proxy, check_version, checked_endpoint};
 use self::joining::Joining;
 use self::paths::Paths;
 use self::waiting::synced;
@@ -157,6 +157,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), Failure> {
     if !args.pull {
         check_proxy(member.proxy_url.as_deref())?;
     }
+    check_version(&hub, args).await?;
     match args.dry_run {
         Some(_) => dry_run::print(&hub, &member, &name, endpoint, args).await,
         None => join(&hub, &member, &name, endpoint, args).await,

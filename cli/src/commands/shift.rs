@@ -14,7 +14,9 @@ use crate::args::ShiftArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::conditions::Conditions as _;
+use crate::cluster::lease::{self, Controller};
 use crate::cluster::objects::{self, Run};
+use crate::cluster::wait;
 use crate::commands::membership::hub;
 use crate::observe::verification::{self, Verification};
 use crate::term::age;
@@ -52,6 +54,12 @@ pub(crate) enum ShiftError {
         age: String,
         paths: String,
     },
+    #[error(
+        "stopped: {why}. Start the controller ({remedy}), or delete that Lease if the controller \
+         uses another, then run this again",
+        remedy = lease::REMEDY
+    )]
+    NoController { why: String },
     #[error("stopped: {name} has another share meanwhile, {found:?}")]
     Changed { name: String, found: String },
     #[error("stopped: {0} changes faster than it can be written; run this again")]
@@ -63,14 +71,17 @@ impl CommandError for ShiftError {}
 /// Interval at which the service is read between two steps.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
+/// Maximum time in which another replica takes over from a controller that ends.
+const SUCCEEDED_WITHIN: Duration = Duration::from_secs(30);
+
 /// Number of attempts to write a share of a service that the controller writes too.
 const ATTEMPTS: usize = 5;
 
 /// Maximum age of a result of `verify` that stops a shift.
 const VERIFIED_WITHIN: SignedDuration = SignedDuration::from_hours(24);
 
-/// Writes one share after another, as long as the service is ready and no path to the cluster is
-/// known to fail.
+/// Writes one share after another, as long as the service is ready, the controller is not known to
+/// be stopped, and no path to the cluster is known to fail.
 pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> {
     let cluster = hub::cluster_name(&args.to)?;
     let hub = ApiServer::hub(hub).await?;
@@ -96,6 +107,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
         cluster,
         is_noted: false,
     };
+    let mut leader = Leader::default();
     for (index, share) in steps.iter().enumerate() {
         paths.check(&hub).await?;
         if args.dry_run {
@@ -109,12 +121,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
             title: &name,
             share: before.as_deref(),
         };
+        leader.check(&hub).await?;
         written.replace(&args.name, share).await?;
         output::result(format_args!("{name}: {share}"))?;
         let share = share.to_string();
         if index + 1 < steps.len() {
             let share = Some(&*share);
-            Written { share, ..written }.hold(args).await?;
+            let written = Written { share, ..written };
+            written.hold(args, &mut leader).await?;
         }
         before = Some(share);
     }
@@ -225,6 +239,50 @@ impl Paths {
     }
 }
 
+/// Leading controller, which alone carries out shares and reports readiness.
+#[derive(Default)]
+struct Leader {
+    /// Whether a note about unknown leadership was printed.
+    is_noted: bool,
+}
+
+impl Leader {
+    /// Checks that a controller leads. A shift continues if that is unknown, and a note says so
+    /// once.
+    async fn check(&mut self, hub: &ApiServer) -> Result<(), Failure> {
+        let mut last = Ok(None);
+        let deadline = Instant::now() + SUCCEEDED_WITHIN;
+        let stopped = wait::none_left(deadline, "", async || {
+            let controller = Controller::of_manifests(hub).await?;
+            last = evaluate(&controller, Timestamp::now());
+            Ok(last.is_err().then_some("causeway-controller to run"))
+        });
+        stopped.await?;
+        let Some(note) = last? else {
+            return Ok(());
+        };
+        if !std::mem::replace(&mut self.is_noted, true) {
+            output::progress(format_args!("note: {note}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a note if whether a controller leads is unknown.
+///
+/// # Errors
+/// [`ShiftError::NoController`] if the Lease shows that none does.
+fn evaluate(controller: &Controller, now: Timestamp) -> Result<Option<String>, ShiftError> {
+    match (controller.stopped(now), controller) {
+        (Some(why), _) => Err(ShiftError::NoController { why }),
+        (None, Controller::Unknown) => Ok(Some(format!(
+            "you may not read Lease {}, so whether the controller runs is not checked",
+            lease::CONTROLLER_LEASE
+        ))),
+        (None, _) => Ok(controller.problem(now)),
+    }
+}
+
 /// Service with the share of the last step.
 #[derive(Clone, Copy)]
 struct Written<'a> {
@@ -266,12 +324,14 @@ impl Written<'_> {
         Err(ShiftError::Busy(self.title.to_owned()).into())
     }
 
-    /// Waits for the next step while the service is ready and has the share.
-    async fn hold(&self, args: &ShiftArgs) -> Result<(), Failure> {
+    /// Waits for the next step while the service is ready and has the share, and the controller
+    /// is not known to be stopped.
+    async fn hold(&self, args: &ShiftArgs, leader: &mut Leader) -> Result<(), Failure> {
         let until = Instant::now() + args.every;
         while Instant::now() < until {
             sleep_until(until.min(Instant::now() + POLL_INTERVAL)).await;
             self.read(&args.name).await?;
+            leader.check(self.hub).await?;
         }
         Ok(())
     }
@@ -279,6 +339,8 @@ impl Written<'_> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::coordination::v1::Lease;
+
     use super::*;
     use crate::observe::verification::{Destination, Reached};
     use crate::term::exit::PROBLEM;
@@ -345,6 +407,40 @@ mod tests {
                 error.to_string()
             });
             assert_eq!(evaluated, expected);
+        }
+    }
+
+    #[test]
+    fn stopped_controller_stops_a_shift() {
+        let now: Timestamp = "2026-11-28T12:00:00Z".parse().expect("a time");
+        let leased = |lease: Option<Lease>| {
+            Controller::Lease(lease::CONTROLLER_LEASE.to_owned(), lease.map(Box::new))
+        };
+        let held = |renewed: &str| {
+            let spec = json!({ "holderIdentity": "one", "renewTime": renewed });
+            let lease = serde_json::from_value(json!({ "spec": spec })).expect("a Lease");
+            leased(Some(lease))
+        };
+        let stopped = Err("stopped: causeway-controller is not running: one last renewed");
+        for (controller, expected) in [
+            (held("2026-11-28T11:59:50.000000Z"), Ok(None)),
+            (held("2026-11-28T11:58:00.000000Z"), stopped),
+            (Controller::NoLease, Ok(None)),
+            (Controller::Unknown, Ok(Some("you may not read Lease"))),
+            (leased(None), Ok(Some("Lease causeway-system/"))),
+        ] {
+            let evaluated = evaluate(&controller, now).map_err(|error| {
+                assert_eq!(error.exit_code(), PROBLEM);
+                error.to_string()
+            });
+            let is_as_expected = match (&evaluated, expected) {
+                (Ok(None), Ok(None)) => true,
+                (Ok(Some(text)), Ok(Some(start))) | (Err(text), Err(start)) => {
+                    text.starts_with(start)
+                }
+                _ => false,
+            };
+            assert!(is_as_expected, "{controller:?}: {evaluated:?}");
         }
     }
 

@@ -80,6 +80,8 @@ pub(crate) type Notes<'a> = &'a (dyn Fn(String) -> Result<(), OutputError> + Sen
 struct Ended {
     report: Report,
     left: Option<VerifyError>,
+    /// Services whose results the hub does not have, with the reasons.
+    unstored: Vec<String>,
 }
 
 /// Run whose pods do not exist yet.
@@ -109,9 +111,17 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
             std::future::pending::<()>().await;
         }
     };
-    let Ended { report, left } = prepared
+    let Ended {
+        mut report,
+        left,
+        unstored,
+    } = prepared
         .verify(&|text| output::progress(text), stop)
         .await?;
+    // In text the notes name them.
+    if verify.output.format.is_some() {
+        report.untried.extend(unstored);
+    }
     let screen = Screen::stdout(verify.color.color);
     output::report_on(screen, &report, verify.output.format, || {
         report.render(screen)
@@ -123,7 +133,7 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
 }
 
 /// Verifies services, and deletes the pods early once `stop` completes. The first of the untried
-/// parts names the pods that may still exist.
+/// parts names the pods that may still exist, the last ones name results that are not stored.
 pub(crate) async fn examine(
     args: &HubArgs,
     (what, pods): (&WhatArgs, &PodArgs),
@@ -135,7 +145,12 @@ pub(crate) async fn examine(
         prepared = Prepared::read(args, what, pods) => prepared?,
         () = &mut stop => return Err(VerifyError::Interrupted.into()),
     };
-    let Ended { mut report, left } = prepared.verify(notes, stop).await?;
+    let Ended {
+        mut report,
+        left,
+        unstored,
+    } = prepared.verify(notes, stop).await?;
+    report.untried.extend(unstored);
     if let Some(left) = left {
         report.untried.insert(0, left.to_string());
     }
@@ -178,32 +193,28 @@ impl Prepared {
             diallers,
             untried,
         } = self;
-        let ended = targets
+        let mut ended = targets
             .verify(&run, (diallers, untried), notes, stop)
             .await?;
         for service in &ended.report.services {
-            store(&hub, service, notes).await?;
+            if let Some(unstored) = store(&hub, service).await {
+                notes(unstored.clone())?;
+                ended.unstored.push(unstored);
+            }
         }
         Ok(ended)
     }
 }
 
-/// Stores the result of a service. An error is a message, because the user gets the report.
-async fn store(
-    hub: &ApiServer,
-    service: &ServiceReport,
-    notes: Notes<'_>,
-) -> Result<(), OutputError> {
-    let Some(verification) = service.verification(Timestamp::now()) else {
-        return Ok(());
-    };
-    match verification.write(hub, &service.key()).await {
-        Ok(()) => Ok(()),
-        Err(error) => notes(format!(
-            "the result of {} is not stored on the hub: {error}",
-            service.key()
-        )),
-    }
+/// Stores the result of a service. Returns an error as a message, because the user gets the report.
+async fn store(hub: &ApiServer, service: &ServiceReport) -> Option<String> {
+    let verification = service.verification(Timestamp::now())?;
+    let stored = verification.write(hub, &service.key()).await;
+    let why = stored.err()?;
+    let key = service.key();
+    Some(format!(
+        "the result of {key} is not stored on the hub: {why}"
+    ))
 }
 
 fn random_id() -> Result<String, VerifyError> {

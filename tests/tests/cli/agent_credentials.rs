@@ -212,6 +212,8 @@ async fn no_token_is_stored(stage: &Stage) {
     );
     assert!(cluster["spec"]["secretRef"].is_null(), "{cluster}");
     assert!(cluster["spec"]["id"].is_string(), "{cluster}");
+    let removed = stage.mcs(&["tunnel", "remove", "member1"]).await;
+    ends(&removed, 1, "kubectl mcs unjoin member1");
 }
 
 async fn commands_do_not_read_the_member(stage: &Stage, space: &Space<'_>) {

@@ -189,6 +189,8 @@ async fn hub_has_the_member_without_a_token(stage: &Stage<'_>) {
     let secrets = Api::<Secret>::namespaced(hub.client(), MEMBERS_NAMESPACE);
     let stored = secrets.get_opt("edge").await.expect("an answer");
     assert!(stored.is_none());
+    let removed = stage.mcs(&["tunnel", "remove", "edge"]).await;
+    ends(&removed, 1, "kubectl mcs unjoin edge");
 }
 
 async fn file_is_good_for_no_other_cluster(

@@ -5,13 +5,15 @@ use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::forward_proxy::{ForwardProxy, Protocol};
 use causeway_tests::kubectl::Command;
 use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::Value;
 
 use crate::{credentials, ends, env, join, json};
 use causeway_tests::Environment;
+
+const POD_SECURITY: &str = "pod-security.kubernetes.io/enforce";
 
 fn token(secret: &Secret) -> String {
     let data = secret.data.as_ref().expect("data");
@@ -40,12 +42,17 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
         joined.stdout
     );
 
+    label_namespace_as_install_does(member).await;
     let again = join(&env.installation, "member1", member, &[]).await;
     ends(
         &again,
         0,
         "hub: cluster.cluster.karmada.io/member1 unchanged | member1 is synced",
     );
+    let namespaces = Api::<Namespace>::all(member.client());
+    let labels = namespaces.get(NAMESPACE).await.expect("it is there");
+    let labels = labels.metadata.labels.expect("labels");
+    assert_eq!(labels[POD_SECURITY], "restricted", "{labels:?}");
     // Only the new token.
     let created = again.stdout.matches("created").count();
     assert_eq!(created, 1, "{}", again.stdout);
@@ -57,6 +64,22 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
 
     is_shown(env, member).await;
     is_taken_out(env, member).await;
+}
+
+/// Labels the namespace as `kubectl mcs install` does on a hub that is its own member.
+async fn label_namespace_as_install_does(member: &Cluster) {
+    let namespace = Patch::Apply(serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": { "name": NAMESPACE, "labels": {
+            "app.kubernetes.io/name": "causeway",
+            POD_SECURITY: "restricted",
+        } },
+    }));
+    let namespaces = Api::<Namespace>::all(member.client());
+    let install = PatchParams::apply("kubectl-mcs").force();
+    let applied = namespaces.patch(NAMESPACE, &install, &namespace);
+    applied.await.expect("it is there");
 }
 
 #[tokio::test]

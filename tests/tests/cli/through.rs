@@ -110,7 +110,7 @@ async fn member_is_reached_through_the_api_server_of_the_hub() {
     let show = ["tunnel", "--admin-url", &stage.tunnel.admin()];
     let shown = stage.installation.kubectl_mcs(show).await;
     ends(&shown, 0, "edge | through the API server | 1/1");
-
+    way_stays_without_its_flag(&stage).await;
     let mark = stage.edge().mark().await;
     hub.stop().await;
     hub.start().await;
@@ -124,6 +124,20 @@ async fn member_is_reached_through_the_api_server_of_the_hub() {
 
     only_that_request_is_passed_on(&stage).await;
     missing_right_is_named(&stage, &agent).await;
+}
+
+/// Asserts that neither a later `join` nor an upgrade takes the way through the API server away.
+async fn way_stays_without_its_flag(stage: &Stage<'_>) {
+    let address = stage.tunnel.address();
+    let flags = ["--pull", "--tunnel", &address];
+    let joined = join(&stage.installation, "edge", stage.edge(), &flags).await;
+    let said = "deployment.apps/causeway-agent unchanged | edge is synced";
+    ends(&joined, 0, said);
+    let upgrade = ["install", "--skip-crds", "--dry-run=server", "--tunnel"];
+    let upgrade = upgrade.into_iter().chain([&*address]);
+    let rehearsed = stage.installation.kubectl_mcs(upgrade).await;
+    let lost = "loses --agents-upgrade-bind";
+    assert!(!rehearsed.stderr.contains(lost), "{}", rehearsed.stderr);
 }
 
 /// Endpoints of the Service, which the API server reads: no controller of the hub makes them here.

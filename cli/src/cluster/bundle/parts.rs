@@ -59,6 +59,7 @@ pub(crate) struct PartArgs {
     )]
     pub secrets_only: bool,
     /// Let agents that reach nothing but the hub's API server come by its Service proxy, and create the account for that
+    /// [default: as it is]
     #[arg(long, requires = "tunnel", conflicts_with_all = ["crds_only", "external", "karmada"])]
     pub through_api_server: bool,
     /// Let causeway-tunnel give agents their certificates, for members that join by a file (join -o

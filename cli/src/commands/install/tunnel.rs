@@ -11,10 +11,11 @@ use kube::api::DynamicObject;
 use super::InstallError;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle;
+use crate::cluster::bundle::parts::PartArgs;
 use crate::cluster::objects;
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::{
-    self, AUTHORITY_SECRET, ENROLMENT_SECRET, TunnelAuthority,
+    self, AUTHORITY_SECRET, ENROLMENT_SECRET, TunnelAuthority, UPGRADE,
 };
 use crate::cluster::tunnel::{self, CONTROLLER_SECRET, SERVER_SECRET, TunnelError};
 use crate::observe::once;
@@ -43,10 +44,21 @@ pub(super) async fn check(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(
     Ok(())
 }
 
-/// Whether agents enrol on the hub: its Secret outlives an upgrade without `--enrolment`, which
-/// would lock out the members that have joined by a file.
-pub(super) async fn enrols(hub: &ApiServer) -> Result<bool, Failure> {
-    Ok(tunnel::secret(hub, ENROLMENT_SECRET).await?.is_some())
+/// Adds the options of causeway-tunnel that the hub has and the flags leave out. The Secret of an
+/// option outlives an upgrade without its flag, which would lock out the members that have joined
+/// by a file, or that reach only the API server. Returns true if it added one.
+pub(super) async fn keep_options(hub: &ApiServer, parts: &mut PartArgs) -> Result<bool, Failure> {
+    if parts.tunnel.is_none() {
+        return Ok(false);
+    }
+    let enrols = !parts.enrolment && tunnel::secret(hub, ENROLMENT_SECRET).await?.is_some();
+    // Neither kind of hub has pods that its API server reaches.
+    let has_no_pods = parts.external || parts.karmada;
+    let upgrades =
+        !parts.through_api_server && !has_no_pods && tunnel::secret(hub, UPGRADE).await?.is_some();
+    parts.enrolment |= enrols;
+    parts.through_api_server |= upgrades;
+    Ok(enrols || upgrades)
 }
 
 /// Adds the Secret of a new authority, and those of the certificates for this address and for the

@@ -27,8 +27,9 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    /// Issues a certificate, or keeps the stored one, and makes the objects. Returns `None` for a
-    /// member that the hub dials. Changes nothing.
+    /// Issues a certificate, or keeps the stored one, and makes the objects. An agent that comes
+    /// through the hub's API server continues to. Returns `None` for a member that the hub dials.
+    /// Changes nothing.
     ///
     /// # Errors
     /// The hub has no CA for the tunnel, or the member has an agent of somebody else.
@@ -39,7 +40,10 @@ impl Agent {
         let Some(address) = &args.tunnel else {
             return Ok(None);
         };
-        let kubeconfig = match args.through_api_server {
+        let (member, hub_uid) = (joining.member, &joining.hub_uid);
+        let goes_through =
+            args.through_api_server || agent::comes_through_api_server(member, hub_uid).await?;
+        let kubeconfig = match goes_through {
             true => Some(kubeconfig(hub).await?),
             false => None,
         };
@@ -47,11 +51,11 @@ impl Agent {
         let recorded = joining.recorded();
         let gave_credentials = recorded.is_some_and(|known| known.has_agent_credentials);
         let unwanted = match gave_credentials && !gives_credentials {
-            true => agent::rights(&joining.hub_uid)?,
+            true => agent::rights(hub_uid)?,
             false => Vec::new(),
         };
         let request = AgentRequest {
-            hub_uid: &joining.hub_uid,
+            hub_uid,
             name,
             address,
             image: args.agent_image.as_deref(),
@@ -59,7 +63,7 @@ impl Agent {
             gives_credentials,
         };
         Ok(Some(Self {
-            objects: AgentObjects::issue(hub, Some(joining.member), request).await?,
+            objects: AgentObjects::issue(hub, Some(member), request).await?,
             unwanted,
         }))
     }

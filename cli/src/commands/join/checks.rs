@@ -3,12 +3,40 @@
 use std::path::Path;
 
 use causeway::domain::ClusterName;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
 
 use super::{JoinError, recorded};
 use crate::args::JoinArgs;
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::deployed;
 use crate::cluster::identity;
+use crate::cluster::objects::ObjectError;
 use crate::commands::membership::hub::Known;
 use crate::commands::membership::member;
+use crate::term::exit::Failure;
+use crate::term::output;
+
+/// Checks that the hub runs no newer version than this program, whose rights and definitions would
+/// replace newer ones. A version that the user may not read is a note.
+///
+/// # Errors
+/// [`deployed::NewerHub`], unless the user goes back (`--skip-crds`).
+pub(super) async fn check_version(hub: &ApiServer, args: &JoinArgs) -> Result<(), Failure> {
+    if args.skip_crds {
+        return Ok(());
+    }
+    match deployed::newer(hub).await {
+        Ok(None) => Ok(()),
+        Ok(Some(newer)) => Err(newer.into()),
+        Err(ObjectError::Request(RequestError::NotAllowed { .. })) => {
+            Ok(output::progress(format_args!(
+                "note: you may not read the Deployments in {DEFAULT_NAMESPACE} of the hub, so \
+                 whether it runs a newer version than this program is not checked"
+            ))?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
 
 /// Checks that a member of the tunnel stays one: the hub could not dial it.
 pub(super) fn check_tunnelled(

@@ -13,7 +13,7 @@ use kube::api::DynamicObject;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 
-use super::checks::check_identity;
+use super::checks::{check_identity, check_version};
 use super::dry_run::text;
 use super::{JoinError, TOKENS, networking, optional_rights, recorded};
 use crate::args::JoinArgs;
@@ -49,6 +49,7 @@ pub(super) async fn run(
     };
     let hub = ApiServer::hub(hub).await?;
     hub.check_verified(TOKENS)?;
+    check_version(&hub, args).await?;
     hub::check_cluster_api(&hub).await?;
     if hub.namespace(NAMESPACE).await?.is_none() {
         return Err(JoinError::NoEnrolment(address.clone()).into());

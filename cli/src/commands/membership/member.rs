@@ -199,7 +199,8 @@ pub(crate) fn any_policy() -> Result<Vec<DynamicObject>, ObjectError> {
 }
 
 /// Creates the account and its rights for the hub with the given UID, without a token. Without
-/// `force`, a right that another field manager changed is an error.
+/// `force`, a right that another field manager changed is an error. An existing namespace stays as
+/// it is: the cluster may be a hub, whose `install` sets more labels as the same field manager.
 pub(crate) async fn grant_rights(
     member: &ApiServer,
     hub_uid: &str,
@@ -207,6 +208,9 @@ pub(crate) async fn grant_rights(
     force: bool,
 ) -> Result<(), Failure> {
     let mut account = account(hub_uid, rights)?;
+    if objects::get(member, &namespace()?).await?.is_some() {
+        account.retain(|object| !objects::is_a(object, "Namespace"));
+    }
     account.extend(policy(member).await?);
     preview::check(member, account.iter(), force).await?;
     for object in account {

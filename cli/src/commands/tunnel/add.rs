@@ -94,7 +94,7 @@ async fn pulled(
 ) -> Result<Cluster, Failure> {
     let cluster = change::read(hub, name).await?;
     let cluster = cluster.ok_or_else(|| ChangeError::Absent(name.clone()))?;
-    if change::is_joined(hub, name).await? {
+    if change::is_joined(hub, name, Some(&cluster)).await? {
         return Err(ChangeError::Joined {
             name: name.clone(),
             address: args.tunnel.clone(),

@@ -86,9 +86,23 @@ pub(super) async fn read(hub: &ApiServer, name: &ClusterName) -> Result<Option<C
     Ok(hub.found(hub.all::<Cluster>().get(name.as_str())).await?)
 }
 
-/// Whether `kubectl mcs join` made the credentials of a member.
-pub(super) async fn is_joined(hub: &ApiServer, name: &ClusterName) -> Result<bool, Failure> {
-    Ok(hub::credentials(hub, name).await?.is_some())
+/// Whether `kubectl mcs join` made a member: its agent gives the token, `join` stored its token, or
+/// it enrols by a file.
+pub(super) async fn is_joined(
+    hub: &ApiServer,
+    name: &ClusterName,
+    cluster: Option<&Cluster>,
+) -> Result<bool, Failure> {
+    let is_joined = cluster.is_some_and(is_without_secret)
+        || hub::credentials(hub, name).await?.is_some()
+        || !hub::enrolments(hub, name).await?.is_empty();
+    Ok(is_joined)
+}
+
+/// Whether the agent gives the token, and the Cluster names no Secret. `tunnel add` requires a
+/// Secret, so the Cluster of a member of Karmada names one.
+fn is_without_secret(cluster: &Cluster) -> bool {
+    cluster.has_agent_credentials() && cluster.spec.secret_ref.is_none()
 }
 
 /// Sets or removes the annotation that chooses the tunnel. Changes nothing else: karmada-agent owns
@@ -114,4 +128,38 @@ pub(super) async fn choose_tunnel(
         }
     }
     Ok(format!("hub: {title} annotated{suffix}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn member_whose_agent_gives_the_token_is_of_join_alone() {
+        let secret = || json!({ "namespace": "karmada-cluster", "name": "edge" });
+        let none = || Value::Null;
+        for (credentials, secret, is_of_join) in [
+            // `join --token-from=agent`, and `join -o yaml`.
+            (Some("agent"), none(), true),
+            // `tunnel add`.
+            (None, secret(), false),
+            // `tunnel add`, and an annotation of somebody else.
+            (Some("agent"), secret(), false),
+            (None, none(), false),
+        ] {
+            let cluster = json!({
+                "apiVersion": "cluster.karmada.io/v1alpha1",
+                "kind": "Cluster",
+                "metadata": { "name": "edge", "annotations": {
+                    labels::TUNNEL: "true",
+                    labels::CREDENTIALS: credentials.unwrap_or("secret"),
+                } },
+                "spec": { "syncMode": "Pull", "secretRef": secret },
+            });
+            let read: Cluster = serde_json::from_value(cluster.clone()).expect("a Cluster");
+            assert_eq!(is_without_secret(&read), is_of_join, "{cluster}");
+        }
+    }
 }

@@ -22,7 +22,7 @@ pub(super) async fn run(hub: &HubArgs, args: &TunnelRemoveArgs) -> Result<(), Fa
     let hub = ApiServer::hub(hub).await?;
     let member = change::member(&args.member).await?;
     let cluster = change::read(&hub, &name).await?;
-    if change::is_joined(&hub, &name).await? {
+    if change::is_joined(&hub, &name, cluster.as_ref()).await? {
         return Err(ChangeError::OfJoin(name).into());
     }
     if cluster.is_none() && member.is_none() {

@@ -79,7 +79,11 @@ impl Targets {
         let left: Vec<_> = join_all(deleted).await.into_iter().flatten().collect();
         let left = (!left.is_empty()).then(|| VerifyError::Left(left.join("; ")));
         match (finished, left) {
-            (Some(Ok(report)), left) => Ok(Ended { report, left }),
+            (Some(Ok(report)), left) => Ok(Ended {
+                report,
+                left,
+                unstored: Vec::new(),
+            }),
             (_, Some(left)) => Err(left.into()),
             (Some(Err(error)), None) => Err(error),
             (None, None) => Err(VerifyError::Interrupted.into()),

@@ -6,10 +6,10 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::MemberError;
-use super::ownership::{self, of_hub};
+use super::ownership::{self, is_of_hub, of_hub};
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle;
-use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::objects::{self, ObjectError, preview};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::{Data, secret_of};
 use crate::term::exit::Failure;
@@ -57,6 +57,26 @@ pub(crate) fn deployment(
 /// Has the agent come through the hub's API server, by [`KUBECONFIG`].
 pub(crate) fn through_api_server(deployment: &mut DynamicObject) {
     set_route(deployment, THROUGH);
+}
+
+/// Whether the agent of the hub with the given UID comes through the hub's API server. False for a
+/// member that has no such agent.
+pub(crate) async fn comes_through_api_server(
+    member: &ApiServer,
+    hub_uid: &str,
+) -> Result<bool, ObjectError> {
+    for deployment in objects::parse(MANIFEST)? {
+        let stored = objects::get(member, &deployment).await?;
+        if stored.is_some_and(|stored| is_through_api_server(&stored, hub_uid)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a stored object is the Deployment of such an agent.
+fn is_through_api_server(stored: &DynamicObject, hub_uid: &str) -> bool {
+    is_of_hub(stored, hub_uid) && preview::arguments(stored).any(|argument| argument == THROUGH)
 }
 
 /// Sets the flag that names the route to causeway-tunnel.
@@ -196,7 +216,6 @@ fn endpoint(service: &Service) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::ownership::is_of_hub;
     use super::*;
 
     #[test]
@@ -227,6 +246,9 @@ mod tests {
             assert_eq!(container["args"][0], "--tunnel=[2001:db8::1]:8443");
             let mut through = deployment.clone();
             through_api_server(&mut through);
+            assert!(is_through_api_server(&through, "uid"));
+            assert!(!is_through_api_server(&through, "other"));
+            assert!(!is_through_api_server(&deployment, "uid"));
             let container = bundle::containers(&mut deployment).next().expect("one");
             let other = bundle::containers(&mut through).next().expect("one");
             assert_eq!(other["args"][0], THROUGH);
