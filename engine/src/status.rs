@@ -460,7 +460,10 @@ impl View<'_> {
         // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
         let reported: Vec<_> = reported.collect();
         let is_of_others = |address: &LoadBalancerIngress| {
-            let others = self.index.members().filter(|(name, _)| !used.contains(name));
+            let others = self
+                .index
+                .members()
+                .filter(|(name, _)| !used.contains(name));
             let mut services = others.filter_map(|(_, member)| member.service(self.key));
             services.any(|service| service.ingress.contains(address))
         };

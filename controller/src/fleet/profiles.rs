@@ -51,9 +51,7 @@ impl Fleet {
             Signal::Confirmed
             | Signal::Current(_)
             | Signal::DeletionsSuspended(_)
-            | Signal::Connected => {
-                BTreeSet::new()
-            }
+            | Signal::Connected => BTreeSet::new(),
         }
     }
 

@@ -6,8 +6,8 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use super::is_large_loss;
 use super::list::ListEvidence;
-use crate::model::{Term, TimePoint};
 use crate::model::map::{HashMap, HashSet};
+use crate::model::{Term, TimePoint};
 
 /// Evidence of the hub.
 #[derive(Debug, Default)]

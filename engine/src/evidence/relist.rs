@@ -280,9 +280,7 @@ impl DeletionGuard {
                 false => (&before.objects, now >= before.confirm_at),
             };
             let mut others = loss.missing.difference(suspended);
-            is_due
-                && !is_large_loss(others.clone().count(), loss.of)
-                && !others.any(has_finalizers)
+            is_due && !is_large_loss(others.clone().count(), loss.of) && !others.any(has_finalizers)
         })
     }
 

@@ -555,9 +555,7 @@ impl NoEntry {
     /// Returns the decision about the copies of a provider without an entry.
     fn ruling(&self) -> Ruling {
         match self {
-            Self::NotDeclared | Self::HeadlessConsumer => {
-                Ruling::requested(Request::OtherNetwork)
-            }
+            Self::NotDeclared | Self::HeadlessConsumer => Ruling::requested(Request::OtherNetwork),
             Self::Refused(_, proof) => {
                 Ruling::Withdraw(Withdraw::Observed(Observation::NoEntry, *proof))
             }

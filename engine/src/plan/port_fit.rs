@@ -35,10 +35,7 @@ impl<'a> PortFit<'a> {
     }
 
     /// Lists the ports that the consumer's Service offers and the slice lacks.
-    pub(super) fn gaps(
-        self,
-        source: &'a SourceSlice,
-    ) -> impl Iterator<Item = MissingPort> {
+    pub(super) fn gaps(self, source: &'a SourceSlice) -> impl Iterator<Item = MissingPort> {
         let is_placeholder = source.ports.is_empty() && source.is_empty();
         let offered = self.consumer.iter().filter(move |_| !is_placeholder);
         offered.filter_map(move |wanted| {
@@ -63,10 +60,7 @@ impl<'a> PortFit<'a> {
 
     /// Lists the ports of a copy: those of the source that the consumer's Service offers, under its
     /// names.
-    pub(super) fn ports(
-        self,
-        source: &'a SourceSlice,
-    ) -> impl Iterator<Item = EndpointPort> {
+    pub(super) fn ports(self, source: &'a SourceSlice) -> impl Iterator<Item = EndpointPort> {
         source.ports.iter().filter_map(move |port| {
             Some(EndpointPort {
                 name: Some(self.offered(port)?.name.to_string()),

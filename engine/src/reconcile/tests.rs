@@ -615,7 +615,8 @@ fn new_leader_deletes_nothing_before_the_hub_is_listed_in_its_term() {
     let current = |env: &mut Environment, kind, term| {
         env.observe_hub(hub_event(kind, Signal::Current(term)))
             .settle();
-        env.addresses("member2", "foo").contains(&"10.1.0.5".to_owned())
+        env.addresses("member2", "foo")
+            .contains(&"10.1.0.5".to_owned())
     };
     env.on_hub(mcs("foo").with(spec)).settle();
     for (kind, term) in [

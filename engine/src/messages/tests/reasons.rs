@@ -22,8 +22,8 @@ use crate::plan::copies::Skipped;
 use crate::plan::dns::{Basis, NameState, Routing};
 use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
-use crate::plan::provider_use::Unused;
 use crate::plan::port_fit::MissingPort;
+use crate::plan::provider_use::Unused;
 use crate::plan::providers::Unfit;
 use crate::problem::{State, tally};
 

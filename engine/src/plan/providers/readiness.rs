@@ -5,11 +5,11 @@ use std::ops::AddAssign;
 use causeway::domain::{Ranges, ServiceKey, ServicePort};
 
 use super::candidates::{MOST_SLICES, candidates};
-use crate::plan::port_fit::PortFit;
 use crate::model::slice::{AddressType, SourceSlice};
 use crate::observed::member::Member;
 use crate::observed::service::{ServiceKind, ServiceView};
 use crate::plan::entry::Entry;
+use crate::plan::port_fit::PortFit;
 
 /// Endpoints that a Service leads to, of the address family that has more of them. Endpoints that
 /// are terminating and not ready do not count: others replace them.
@@ -79,8 +79,7 @@ impl<'a> Frontend<'a> {
     pub(super) fn leads_to_entry(&self, entry: &Entry) -> bool {
         let families = [AddressType::Ipv4, AddressType::Ipv6];
         let mut families = families.into_iter();
-        let has_address =
-            families.any(|family| self.leads_to(family) && entry.has_family(family));
+        let has_address = families.any(|family| self.leads_to(family) && entry.has_family(family));
         !self.is_headless && has_address
     }
 

@@ -92,7 +92,10 @@ fn conditions_about_slices_go_with_the_consumers() {
     let exposed = mcs("foo").providers(&["member1"]);
     env.on_hub(foo()).on_hub(exposed).settle();
     for present in [true, false] {
-        for type_ in [names::ENDPOINT_SLICE_DISPATCHED, names::ENDPOINT_SLICE_APPLIED] {
+        for type_ in [
+            names::ENDPOINT_SLICE_DISPATCHED,
+            names::ENDPOINT_SLICE_APPLIED,
+        ] {
             let found = env.condition("foo", type_);
             assert_eq!(found.is_some(), present, "{found:?}");
         }
