@@ -273,10 +273,12 @@ impl Election {
                 };
                 self.forget_own();
                 // It is read again at once where another process, or a person, changed it.
-                let is_changed = matches!(
-                    failure.kind,
-                    FailureKind::Conflict | FailureKind::AlreadyExists | FailureKind::NotFound
-                );
+                let led = matches!(current, Leadership::Leader { .. });
+                let is_changed = match failure.kind {
+                    FailureKind::Conflict | FailureKind::AlreadyExists => true,
+                    FailureKind::NotFound => led,
+                    _ => false,
+                };
                 self.complain(failure);
                 let pause = self.settings.period / if is_changed { 20 } else { 2 };
                 self.jitter(pause)

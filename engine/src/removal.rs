@@ -13,6 +13,8 @@ use crate::reasons::Reason;
 
 /// Maximum time of the cleanup of a removed member.
 const CLEANUP_AT_MOST: Duration = Duration::from_secs(30);
+/// Time after which the removal is checked again while deletions are withheld.
+const WITHHELD: Duration = Duration::from_secs(5);
 
 /// Progress of the removal of a member.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,8 +51,11 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
         | MemberState::Unwatched { since: lost, .. } => Some(since.min(*lost)),
         MemberState::Refused(_) | MemberState::LeftOut(_) | MemberState::NotJoined => None,
     };
-    let until = begun.map(|begun| begun.after(CLEANUP_AT_MOST));
-    match until.filter(|until| now < *until) {
+    let until = begun.map(|begun| index.deletes_since(begun).after(CLEANUP_AT_MOST));
+    // A new leader deletes nothing before it has listed the hub.
+    let is_withheld = begun.is_some() && !index.is_hub_current();
+    let withheld_until = is_withheld.then(|| now.after(WITHHELD));
+    match until.max(withheld_until).filter(|until| now < *until) {
         Some(until) => Removal::UnderWay(until),
         None => Removal::Over(Leftovers {
             services: own.into_iter().collect(),

@@ -120,8 +120,8 @@ impl Finished {
 /// once.
 const FOLD: Duration = Duration::from_millis(100);
 /// Time after which an item enqueues a write again while another item writes the same object: many
-/// services need one namespace.
-const SHARED: Duration = Duration::from_secs(1);
+/// services need one namespace. All of them are marked once it is there.
+const SHARED: Duration = Duration::from_secs(10);
 /// Share of the burst that is reserved for frugal providers: their change does not wait for the
 /// next writes of a provider that floods the queue.
 const RESERVE: f64 = 0.1;

@@ -89,7 +89,9 @@ where
 
     /// Lists until it succeeds.
     async fn list(&mut self) -> Result<(), Closed> {
-        if self.guard().relist_at().is_some() {
+        self.note_requests();
+        let is_silent = self.lacks_term() && !self.version.is_empty();
+        if self.guard().relist_at().is_some() || is_silent {
             self.connect_again();
         }
         loop {

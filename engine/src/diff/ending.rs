@@ -16,6 +16,9 @@ use crate::observed::hub::McsView;
 /// object of the hub. Leftovers are collected by their label once that is possible.
 const CLEANED_WITHIN: Duration = Duration::from_secs(60);
 
+/// Time after which a MultiClusterService is checked again, at least.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Removes the finalizer of a MultiClusterService that is terminating, if it is due.
 pub(super) fn let_go(
     diff: &mut Diff,
@@ -30,13 +33,14 @@ pub(super) fn let_go(
     else {
         return;
     };
-    let until = since.after(CLEANED_WITHIN);
-    if moment.now < until
+    let until = index.deletes_since(since).after(CLEANED_WITHIN);
+    let is_in_time = moment.now < until || !index.is_hub_current();
+    if is_in_time
         && index
             .cluster_names()
             .any(|name| is_waited_for(index, name, key))
     {
-        diff.again_at = Some(until);
+        diff.again_at = Some(until.max(moment.now.after(AGAIN)));
         return;
     }
     let patch = mcs.finalizers.without_ours(&mcs.resource_version);

@@ -24,6 +24,8 @@ pub(crate) struct HubEvidence {
     pub(crate) listed_since: Option<TimePoint>,
     /// Term of this process.
     pub(crate) term: Term,
+    /// Time at which the last of its lists came in that term; `None` before, and without a term.
+    pub(crate) current_since: Option<TimePoint>,
     /// Services of which a GET on the hub returned 404: their MultiClusterService does not exist,
     /// whatever a watch shows.
     pub(crate) confirmed_absent: HashSet<ServiceKey>,

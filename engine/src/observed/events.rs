@@ -34,6 +34,7 @@ impl Index {
             self.mark_all_clusters();
         }
         if !was_current && self.is_hub_current() {
+            self.hub.evidence.current_since = Some(now);
             let withheld = std::mem::take(&mut self.withheld);
             self.mark_services(withheld, Priority::High);
             self.mark_all_clusters();
@@ -48,6 +49,7 @@ impl Index {
     /// [`Signal::Current`] in it.
     pub fn begin_term(&mut self, term: Term) {
         self.hub.evidence.term = term;
+        self.hub.evidence.current_since = None;
         self.withheld.clear();
     }
 

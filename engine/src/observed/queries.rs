@@ -37,6 +37,14 @@ impl Index {
         self.hub.evidence.is_current()
     }
 
+    /// Returns the later of a time and that from which this process deletes.
+    pub(crate) fn deletes_since(&self, time: TimePoint) -> TimePoint {
+        self.hub
+            .evidence
+            .current_since
+            .map_or(time, |since| since.max(time))
+    }
+
     /// Lists the annotations of a MultiClusterService whose values its Namespace gives, name and
     /// value.
     pub(crate) fn defaulted<'a>(&'a self, key: &'a ServiceKey) -> Vec<(&'a str, &'a str)> {

@@ -89,7 +89,7 @@ impl BalancerRequest {
 
 /// Maximum number of ports of a Service that are read. Ports are compared in pairs, and members
 /// make these lists.
-const PORTS_MAX: usize = 1000;
+const PORTS_MAX: usize = 4096;
 
 /// Entry to a Service from outside its cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -281,7 +281,8 @@ impl ServiceShape {
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let all_in =
             |one: &Self, other: &Self| one.ports.iter().all(|port| other.ports.contains(port));
-        all_in(self, other) && all_in(other, self) && self.beside_ports() == other.beside_ports()
+        let are_same = self.ports == other.ports || all_in(self, other) && all_in(other, self);
+        are_same && self.beside_ports() == other.beside_ports()
     }
 
     fn beside_ports(&self) -> impl PartialEq {

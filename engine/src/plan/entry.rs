@@ -32,7 +32,7 @@ use crate::model::slice::{
 };
 use crate::observed::Index;
 use crate::observed::member::{Member, Nodes};
-use crate::observed::service::{NodePorts, ServiceKind, ServiceView};
+use crate::observed::service::{NodePorts, PortShape, ServiceKind, ServiceView};
 
 /// Maximum number of endpoints of one address family (discovery.k8s.io/v1).
 const ENDPOINTS_MAX: usize = 1000;
@@ -474,7 +474,9 @@ impl<'a> Door<'a> {
             let mut ports = self.service.shape.ports.iter();
             ports.any(|shape| shape.port == *port)
         };
-        if !wanted.iter().all(has) {
+        // A port that was only added does not hold those that the companion has.
+        let is_other = |shape: &PortShape| !wanted.contains(&shape.port);
+        if !wanted.iter().all(has) && self.service.shape.ports.iter().any(is_other) {
             return Err(EntryUnknown::Companion.into());
         }
         let fit = PortFit {

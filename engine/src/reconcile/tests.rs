@@ -632,6 +632,22 @@ fn new_leader_deletes_nothing_before_the_hub_is_listed_in_its_term() {
 }
 
 #[test]
+fn cleanup_of_a_removed_member_waits_until_the_hub_is_listed() {
+    let mut env = both(true);
+    env.index.begin_term(1);
+    env.off_hub(Kind::Cluster, "member2")
+        .pass(Duration::from_secs(120));
+    let holds = |env: &Environment| env.service("member2", "foo").is_some();
+    assert!(env.seen_out.is_empty() && holds(&env));
+    for kind in [Kind::Mcs, Kind::Service, Kind::Cluster, Kind::Namespace] {
+        env.observe_hub(hub_event(kind, Signal::Current(1)));
+    }
+    env.pass(Duration::from_secs(20));
+    assert_eq!(env.seen_out, [("member2".to_owned(), Leftovers::default())]);
+    assert!(!holds(&env));
+}
+
+#[test]
 fn new_leader_retains_imports_of_exports_that_it_could_not_observe() {
     let mut leader = both(true);
     leader.on("member1", export("foo")).settle();

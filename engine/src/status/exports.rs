@@ -128,8 +128,19 @@ impl View<'_> {
         if not_importing.values().any(is_unknown) {
             let known = not_importing.iter().filter(|(_, why)| !is_unknown(why));
             let known: BTreeSet<_> = known.map(|(other, _)| id(other)).collect();
+            let unknown = || self.clusterset.without_import(NotImporting::Unknown);
+            // The id of a member that was observed is known.
+            let is_unobserved = |other: &ClusterName| {
+                let member = self.member(other);
+                member.is_none_or(|member| member.membership() == Membership::Unknown)
+            };
+            let any_is_unobserved = unknown().any(is_unobserved);
+            let may_be = |stored: &&str| {
+                any_is_unobserved && !known.contains(stored)
+                    || unknown().any(|other| id(other) == *stored)
+            };
             let stored = export.clusters.iter().map(|stored| &*stored.cluster);
-            clusters.extend(stored.filter(|stored| !known.contains(stored)));
+            clusters.extend(stored.filter(may_be));
         }
         let entry = |cluster: &str| ClusterOfSet {
             cluster: cluster.to_owned(),

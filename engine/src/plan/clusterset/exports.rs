@@ -74,9 +74,9 @@ struct Known<'a> {
 const QUOTA_AGAIN: Duration = Duration::from_secs(60);
 
 /// Gathers the exports of a service. The grace period covers a deleted Service: a Service that is
-/// replaced by force does not end the import or release its addresses. An export that is already
-/// imported remains valid beyond the quota: a lower quota applies to later exports and takes
-/// nothing from clients that are served.
+/// replaced by force does not end the import or release its addresses. An export that another cluster
+/// imports already remains valid beyond the quota: a lower quota applies to later exports and takes
+/// nothing from clients of other clusters.
 pub(crate) fn gather<'a>(
     index: &'a Index,
     key: &'a ServiceKey,
@@ -111,8 +111,10 @@ pub(crate) fn gather<'a>(
         }
         let service = member.service(key);
         let beyond = member.beyond_quota(key, &settings.quota);
-        let is_imported = || is_recorded(index, key, name);
-        let unused = match beyond.filter(|_| !is_imported()) {
+        let is_imported = || is_recorded(index, key, name, |_| true);
+        // What the cluster holds itself, it may have forged.
+        let by_others = || is_recorded(index, key, name, |holder| holder != name);
+        let unused = match beyond.filter(|_| !by_others()) {
             _ if member.other_controller().is_some() && !is_imported() => {
                 Some(Validity::ManagedByOther)
             }
@@ -155,11 +157,16 @@ fn export_by_person<'a>(
     is_by_person(export, index.hub_uid()).then_some(export)
 }
 
-/// Whether an import of another cluster names the cluster as an exporter, or a copy as its source.
-/// What the cluster holds itself, it may have forged.
-fn is_recorded(index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
+/// Whether an import of a cluster that `counts` names the cluster as an exporter, or a copy as its
+/// source.
+fn is_recorded(
+    index: &Index,
+    key: &ServiceKey,
+    name: &ClusterName,
+    counts: impl Fn(&ClusterName) -> bool + Copy,
+) -> bool {
     let id = index.recorded_id(name);
-    let mut all = exporters_recorded_by(index, key, |holder| holder != name);
+    let mut all = exporters_recorded_by(index, key, counts);
     all.any(|recorded| recorded == name.as_str() || Some(recorded) == id)
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::explain::tests::explained;
+use crate::model::{Failure, FailureKind, ObjectId};
 use crate::reasons::Reason;
 
 /// Returns the name of the companion of `foo`.
@@ -43,6 +44,19 @@ fn companion_follows_the_ports_of_its_service() {
     let copy = only_copy(&env);
     assert_eq!(copy.ports.as_ref().map(Vec::len), Some(2));
     assert_eq!(node_port(&env, "member1", &companion()), before);
+}
+
+#[test]
+fn entry_follows_pods_while_a_companion_lacks_an_added_port() {
+    let mut env = provided("node-ports", json!({}));
+    let refused = Failure::new(FailureKind::Forbidden, "exceeded quota");
+    let companion = ObjectId::Service(key("foo").companion());
+    env.server("member1").refuses_object = Some((companion, refused));
+    let two = foo().port("grpc", 90);
+    env.on_hub(two.clone()).on("member1", two).settle();
+    assert_eq!(reached(&env).0.len(), 2);
+    on_nodes(&mut env, &[("n1", true, true)]);
+    assert_eq!(reached(&env).0, [("192.168.1.1".to_owned(), Some(true))]);
 }
 
 #[test]
