@@ -168,7 +168,6 @@ const MANIFESTS: [Manifest; 12] = [
         about: &[
             "causeway-tunnel with a listener for agents that come by the Service proxy of the hub's API server (docs/edge.md): apply it",
             "after tunnel.yaml, which has all but this. Secret causeway-tunnel-upgrade in causeway-system gets the token of their account.",
-            "kubectl mcs install --tunnel takes that listener away again: apply this after it.",
         ],
         templates: &["tunnel-deployment", "tunnel-upgrade"],
         values: &["tunnel.enabled=true", "tunnel.throughApiServer=true"],

@@ -3,7 +3,8 @@
 //!
 //! Series of replicas are joined, so that an alert fires once, and goes on when a pod is replaced.
 //! Each expression names the labels that it keeps: a scrape adds labels of its own, such as `pod`,
-//! `node` and `pod_template_hash`, and they differ between replicas.
+//! `node` and `pod_template_hash`, and they differ between replicas. The namespace of the pods is
+//! kept: Alertmanager may route by it.
 //! One Prometheus sees one hub: nothing tells the series of two apart where a process is gone.
 
 use std::time::Duration;
@@ -56,7 +57,9 @@ pub(super) fn alerts(times: Times) -> Vec<Alert> {
 
 fn members() -> Vec<Alert> {
     let state = |which: &str| {
-        format!("max by (cluster, state) (causeway_controller_member_state{{state{which}}}) == 1")
+        format!(
+            "max by (namespace, cluster, state) (causeway_controller_member_state{{state{which}}}) == 1"
+        )
     };
     vec![
         Alert {
@@ -78,7 +81,8 @@ fn members() -> Vec<Alert> {
         },
         Alert {
             name: "CausewayDeletionsSuspended",
-            expr: "max by (cluster) (causeway_controller_deletions_suspended) > 0".to_owned(),
+            expr: "max by (namespace, cluster) (causeway_controller_deletions_suspended) > 0"
+                .to_owned(),
             hold: 10 * MINUTE,
             severity: Severity::Warning,
             summary: "Deletions are suspended",
@@ -95,7 +99,7 @@ fn propagation(times: Times) -> Vec<Alert> {
         Alert {
             name: "CausewayPropagationSlow",
             expr: format!(
-                "histogram_quantile(0.99, sum by (le) (rate(causeway_controller_propagation_seconds_bucket[{window}]))) > 5"
+                "histogram_quantile(0.99, sum by (namespace, le) (rate(causeway_controller_propagation_seconds_bucket[{window}]))) > 5"
             ),
             hold: 10 * MINUTE,
             severity: Severity::Warning,
@@ -104,7 +108,9 @@ fn propagation(times: Times) -> Vec<Alert> {
         },
         Alert {
             name: "CausewayQueueStuck",
-            expr: format!("max(causeway_controller_queue_oldest_seconds) > {waits}"),
+            expr: format!(
+                "max by (namespace) (causeway_controller_queue_oldest_seconds) > {waits}"
+            ),
             hold: MINUTE,
             severity: Severity::Warning,
             summary: "The controller falls behind",
@@ -118,7 +124,7 @@ fn leadership(times: Times) -> Vec<Alert> {
     vec![
         Alert {
             name: "CausewayNoLeader",
-            expr: "sum(causeway_controller_leader) == 0 or absent(causeway_controller_leader)"
+            expr: "sum by (namespace) (causeway_controller_leader) == 0 or absent(causeway_controller_leader)"
                 .to_owned(),
             hold: MINUTE,
             severity: Severity::Critical,
@@ -127,7 +133,7 @@ fn leadership(times: Times) -> Vec<Alert> {
         },
         Alert {
             name: "CausewayLeaderFlapping",
-            expr: format!("changes(max(causeway_controller_lease_transitions)[{window}:]) > 3"),
+            expr: format!("changes((max by (namespace) (causeway_controller_lease_transitions))[{window}:]) > 3"),
             hold: Duration::ZERO,
             severity: Severity::Warning,
             summary: "The leader changes again and again",
@@ -142,7 +148,7 @@ fn admission(times: Times) -> Vec<Alert> {
         Alert {
             name: "CausewayWebhookErrors",
             expr: format!(
-                "sum by (decision) \
+                "sum by (namespace, decision) \
                  (increase(causeway_webhook_request_duration_seconds_count{{decision=\"error\"}}[{window}])) > 0"
             ),
             hold: 5 * MINUTE,
@@ -153,7 +159,7 @@ fn admission(times: Times) -> Vec<Alert> {
         Alert {
             name: "CausewayWebhookSlow",
             expr: format!(
-                "histogram_quantile(0.99, sum by (webhook, le) \
+                "histogram_quantile(0.99, sum by (namespace, webhook, le) \
                  (rate(causeway_webhook_request_duration_seconds_bucket{{decision!=\"rejected\"}}[{window}]))) > 2.5"
             ),
             hold: 5 * MINUTE,
@@ -164,7 +170,9 @@ fn admission(times: Times) -> Vec<Alert> {
         },
         Alert {
             name: "CausewayWebhookDown",
-            expr: "sum(causeway_webhook_ready) < 1 or absent(causeway_webhook_ready)".to_owned(),
+            expr:
+                "sum by (namespace) (causeway_webhook_ready) < 1 or absent(causeway_webhook_ready)"
+                    .to_owned(),
             hold: MINUTE,
             severity: Severity::Critical,
             summary: "No webhook is ready",
@@ -178,7 +186,7 @@ fn certificates(times: Times) -> Vec<Alert> {
     vec![
         Alert {
             name: "CausewayCertificateExpiring",
-            expr: "min((causeway_certificate_expiry_timestamp_seconds - time()) / \
+            expr: "min by (namespace) ((causeway_certificate_expiry_timestamp_seconds - time()) / \
                    (causeway_certificate_expiry_timestamp_seconds - causeway_certificate_not_before_timestamp_seconds) \
                    and causeway_certificate_expiry_timestamp_seconds > 0) < 1 / 3"
                 .to_owned(),
@@ -191,7 +199,7 @@ fn certificates(times: Times) -> Vec<Alert> {
         Alert {
             name: "CausewayCertificateRotationFailing",
             expr: format!(
-                "sum(increase(causeway_certificate_rotation_failures_total[{window}])) > 0"
+                "sum by (namespace) (increase(causeway_certificate_rotation_failures_total[{window}])) > 0"
             ),
             hold: 15 * MINUTE,
             severity: Severity::Warning,
@@ -201,8 +209,8 @@ fn certificates(times: Times) -> Vec<Alert> {
         },
         Alert {
             name: "CausewayTunnelCertificateExpiring",
-            expr: "min(causeway_tunnel_certificate_expiry_timestamp_seconds) - time() < 14 * 86400 or \
-                   min(causeway_tunnel_front_certificate_expiry_timestamp_seconds > 0) - time() < 14 * 86400"
+            expr: "min by (namespace) (causeway_tunnel_certificate_expiry_timestamp_seconds) - time() < 14 * 86400 or \
+                   min by (namespace) (causeway_tunnel_front_certificate_expiry_timestamp_seconds > 0) - time() < 14 * 86400"
                 .to_owned(),
             hold: 60 * MINUTE,
             severity: Severity::Warning,
@@ -212,7 +220,7 @@ fn certificates(times: Times) -> Vec<Alert> {
         },
         Alert {
             name: "CausewayControllerCertificateExpiring",
-            expr: "min(causeway_controller_tunnel_certificate_expiry_timestamp_seconds) - time() < 30 * 86400"
+            expr: "min by (namespace) (causeway_controller_tunnel_certificate_expiry_timestamp_seconds) - time() < 30 * 86400"
                 .to_owned(),
             hold: 60 * MINUTE,
             severity: Severity::Warning,
@@ -222,8 +230,8 @@ fn certificates(times: Times) -> Vec<Alert> {
         },
         Alert {
             name: "CausewayAgentCertificateExpiring",
-            expr: "min(causeway_tunnel_agent_certificate_expiry_timestamp_seconds) - time() < 30 * 86400 or \
-                   min(causeway_tunnel_enrolled_agent_certificate_expiry_timestamp_seconds) - time() < 2 * 86400"
+            expr: "min by (namespace) (causeway_tunnel_agent_certificate_expiry_timestamp_seconds) - time() < 30 * 86400 or \
+                   min by (namespace) (causeway_tunnel_enrolled_agent_certificate_expiry_timestamp_seconds) - time() < 2 * 86400"
                 .to_owned(),
             hold: 60 * MINUTE,
             severity: Severity::Warning,
@@ -238,7 +246,7 @@ fn services() -> Vec<Alert> {
     vec![
         Alert {
             name: "CausewayServiceNotReady",
-            expr: "sum by (reason) (causeway_controller_services_not_ready{reason!=\"ManagedByKarmada\"}) > 0"
+            expr: "sum by (namespace, reason) (causeway_controller_services_not_ready{reason!=\"ManagedByKarmada\"}) > 0"
                 .to_owned(),
             hold: 10 * MINUTE,
             severity: Severity::Warning,
@@ -247,7 +255,7 @@ fn services() -> Vec<Alert> {
         },
         Alert {
             name: "CausewayProviderUnreached",
-            expr: "sum by (cluster, reason) (causeway_controller_services_unreached) > 0"
+            expr: "sum by (namespace, cluster, reason) (causeway_controller_services_unreached) > 0"
                 .to_owned(),
             hold: 15 * MINUTE,
             severity: Severity::Warning,
@@ -261,7 +269,7 @@ fn services() -> Vec<Alert> {
 fn panics() -> Alert {
     Alert {
         name: "CausewayPanics",
-        expr: "sum by (task) (causeway_panics_total) > 0".to_owned(),
+        expr: "sum by (namespace, task) (causeway_panics_total) > 0".to_owned(),
         hold: Duration::ZERO,
         severity: Severity::Warning,
         summary: "A program has a bug",
