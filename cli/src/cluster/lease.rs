@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 
@@ -60,11 +61,16 @@ impl Controller {
 
     /// Returns the holder of the Lease if it was renewed within [`RENEWED_WITHIN`].
     pub(crate) fn holder(&self, now: Timestamp) -> Option<&str> {
+        let (holder, renewed) = self.renewal()?;
+        (now.duration_since(renewed) <= RENEWED_WITHIN).then_some(holder)
+    }
+
+    /// Returns the holder of the Lease, and the time of its last renewal.
+    fn renewal(&self) -> Option<(&str, Timestamp)> {
         let spec = self.spec()?;
         let renewed = spec.renew_time.as_ref()?.0;
         let holder = spec.holder_identity.as_deref()?;
-        let held = !holder.is_empty() && now.duration_since(renewed) <= RENEWED_WITHIN;
-        held.then_some(holder)
+        (!holder.is_empty()).then_some((holder, renewed))
     }
 
     /// Returns the time at which the current holder acquired the Lease.
@@ -79,8 +85,9 @@ impl Controller {
         }
     }
 
-    /// Returns the reason that the controller is known not to run: its Lease exists, and nobody
-    /// renews it. Without the Lease the controller may use another one.
+    /// Returns the reason that the controller is known not to run: its Lease exists, and by the
+    /// clock of this machine nobody renews it. [`Renewals`] can disprove it. Without the Lease the
+    /// controller may use another one.
     pub(crate) fn stopped(&self, now: Timestamp) -> Option<String> {
         self.problem(now).filter(|_| self.is_known())
     }
@@ -113,11 +120,69 @@ impl Controller {
     }
 }
 
+/// Renewals of the controller's Lease that consecutive reads show. They prove that the controller
+/// runs, although the clock of this machine may differ from the controller's.
+#[derive(Debug, Default)]
+pub(crate) struct Renewals {
+    /// Time of the renewal in the last read.
+    last: Option<Timestamp>,
+    /// Time of the read that showed the newest renewal after another one.
+    observed: Option<Instant>,
+}
+
+impl Renewals {
+    /// Records a read of the Lease. Returns true if the Lease has a holder, and a renewal was
+    /// observed within [`RENEWED_WITHIN`].
+    pub(crate) fn observe(&mut self, controller: &Controller, now: Instant) -> bool {
+        let Some((_, renewed)) = controller.renewal() else {
+            *self = Self::default();
+            return false;
+        };
+        let before = self.last.replace(renewed);
+        if before.is_some_and(|before| before < renewed) {
+            self.observed = Some(now);
+        }
+        let within = RENEWED_WITHIN.unsigned_abs();
+        self.observed
+            .is_some_and(|observed| now.duration_since(observed) <= within)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn renewed_lease_proves_that_the_controller_runs() {
+        let lease = |holder: &str, second: u32| {
+            let renewed = format!("2026-11-21T00:00:{second:02}.000000Z");
+            let spec = json!({ "holderIdentity": holder, "renewTime": renewed });
+            let lease = serde_json::from_value(json!({ "spec": spec })).expect("a Lease");
+            Controller::Lease(CONTROLLER_LEASE.to_owned(), Some(lease))
+        };
+        let start = Instant::now();
+        let mut renewals = Renewals::default();
+        for (seconds, controller, runs) in [
+            (0, lease("one", 10), false),
+            (1, lease("one", 10), false),
+            (4, lease("one", 14), true),
+            (64, lease("one", 14), true),
+            (65, lease("one", 14), false),
+            (66, lease("one", 5), false),
+            (67, lease("two", 20), true),
+            (68, lease("", 21), false),
+            (69, lease("one", 22), false),
+            (73, lease("one", 26), true),
+            (74, Controller::Unknown, false),
+        ] {
+            let now = start + Duration::from_secs(seconds);
+            assert_eq!(renewals.observe(&controller, now), runs, "{seconds} s");
+        }
+    }
 
     #[test]
     fn controller_is_known_to_be_stopped_by_its_lease_alone() {

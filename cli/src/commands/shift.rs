@@ -14,7 +14,7 @@ use crate::args::ShiftArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::conditions::Conditions as _;
-use crate::cluster::lease::{self, Controller};
+use crate::cluster::lease::{self, Controller, Renewals};
 use crate::cluster::objects::{self, Run};
 use crate::cluster::wait;
 use crate::commands::membership::hub;
@@ -242,6 +242,7 @@ impl Paths {
 /// Leading controller, which alone carries out shares and reports readiness.
 #[derive(Default)]
 struct Leader {
+    renewals: Renewals,
     /// Whether a note about unknown leadership was printed.
     is_noted: bool,
 }
@@ -254,7 +255,10 @@ impl Leader {
         let deadline = Instant::now() + SUCCEEDED_WITHIN;
         let stopped = wait::none_left(deadline, "", async || {
             let controller = Controller::of_manifests(hub).await?;
-            last = evaluate(&controller, Timestamp::now());
+            last = match self.renewals.observe(&controller, Instant::now()) {
+                true => Ok(None),
+                false => evaluate(&controller, Timestamp::now()),
+            };
             Ok(last.is_err().then_some("causeway-controller to run"))
         });
         stopped.await?;
@@ -268,7 +272,7 @@ impl Leader {
     }
 }
 
-/// Returns a note if whether a controller leads is unknown.
+/// Returns a note if whether a controller leads is unknown from one read of its Lease.
 ///
 /// # Errors
 /// [`ShiftError::NoController`] if the Lease shows that none does.

@@ -179,7 +179,7 @@ impl Query<'_> {
             Awaited::Ready => Some(true),
             Awaited::Endpoints => report.has_endpoints(),
         };
-        let is_good = report.ready && has_endpoints != Some(false);
+        let is_good = !report.is_wrong && has_endpoints != Some(false);
         ExitState::new(is_good, report.is_complete() && has_endpoints.is_some())
     }
 

@@ -118,7 +118,7 @@ impl Fleet {
             .read()
             .filter(|(name, _)| part.is_of(name, &self.members))
             .map(|(name, member)| (name.clone(), member.and_then(|member| member.held(key))));
-        Snapshot {
+        let snapshot = Snapshot {
             key: key.clone(),
             hub_uid: self.hub.uid.clone(),
             mcs: self.hub.mcs.of(key).next().cloned(),
@@ -130,8 +130,9 @@ impl Fleet {
             works,
             unapplied: None,
             names: self.hub.name_lists(key),
-            members: members.collect(),
-        }
+            members: BTreeMap::new(),
+        };
+        snapshot.with_members(members.collect())
     }
 
     /// Returns the Namespace of a service on the hub.

@@ -24,7 +24,7 @@ use super::once::{self, identify};
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Reader, Sent, View};
 use super::scope::{Breadth, Scope};
-use super::service::{Held, served};
+use super::service::{Held, MemberRead, served};
 use super::store::{Store, key_of, name_of, note_reach, service_of};
 use super::touched::Touched;
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -129,10 +129,9 @@ impl Member {
         services.any(|key| self.services.has(key) || self.slices.has(key))
     }
 
-    /// Returns the objects of one service, or the error of the read of exports, imports or reports
-    /// on paths.
-    pub(super) fn held(&self, key: &ServiceKey) -> Result<Held, ConnectError> {
-        if let Some(why) = self.refused.values().next() {
+    /// Returns the objects of one service, or the error of the read of reports on paths.
+    pub(super) fn held(&self, key: &ServiceKey) -> Result<MemberRead, ConnectError> {
+        if let Some(why) = self.refused.get(&Kind::PathReport) {
             return Err(why.clone());
         }
         let derived = key.derived();
@@ -142,7 +141,7 @@ impl Member {
         let nodes = self.nodes_read.clone();
         let slices = self.slices.of(key).chain(self.slices.of(&derived));
         let namespace = String::from(&*key.namespace);
-        Ok(Held {
+        let held = Held {
             identity: self.identity.clone(),
             served: served(self.exports_served, self.imports_served),
             namespaces: self.namespaces.of(&namespace).cloned().collect(),
@@ -152,14 +151,23 @@ impl Member {
             imports: self.imports.of(key).cloned().collect(),
             nodes: nodes.map(|read| read.map(|()| self.nodes.all().cloned().collect())),
             paths: self.paths.clone(),
+        };
+        Ok(MemberRead {
+            held,
+            clusterset_unread: self.clusterset_unread().cloned(),
         })
+    }
+
+    /// Returns the refusal of the list of exports or imports.
+    fn clusterset_unread(&self) -> Option<&ConnectError> {
+        let kinds = [Kind::ServiceExport, Kind::ServiceImport];
+        kinds.iter().find_map(|kind| self.refused.get(kind))
     }
 
     /// Returns the exports and imports of one service, or the error of their read. A refused read
     /// of reports on paths does not hide them, as it does in [`Member::held`].
     pub(super) fn exported(&self, key: &ServiceKey) -> Result<Held, ConnectError> {
-        let kinds = [Kind::ServiceExport, Kind::ServiceImport];
-        match kinds.iter().find_map(|kind| self.refused.get(kind)) {
+        match self.clusterset_unread() {
             Some(why) => Err(why.clone()),
             None => Ok(Held {
                 exports: self.exports.of(key).cloned().collect(),
@@ -646,8 +654,10 @@ mod tests {
         assert!(member.held(&key).is_ok() && member.exported(&key).is_ok());
         assert!(exports_served(&mut member, None, Some(forbidden())).link);
         imports_served(&mut member, None, None);
-        for held in [member.held(&key), member.exported(&key)] {
-            assert!(held.is_err_and(|why| why.to_string().contains("serviceexports")));
+        let read = member.held(&key).expect("Services are read");
+        let refusals = [read.clusterset_unread, member.exported(&key).err()];
+        for refusal in refusals {
+            assert!(refusal.is_some_and(|why| why.to_string().contains("serviceexports")));
         }
         let unknown = member.clusterset().expect("listed");
         assert!(unknown.is_err_and(|why| why.to_string().contains("serviceexports")));

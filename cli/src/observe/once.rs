@@ -1,6 +1,7 @@
 //! Lists objects once: those of one service on the hub and in the members, or those of the
 //! clusterset.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
@@ -19,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use super::connect::{self, ConnectError};
 use super::scope::Scope;
-use super::service::{self, Held, HubNamespaces, Readings, Snapshot};
+use super::service::{self, Held, HubNamespaces, MemberRead, Readings, Snapshot};
 use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::cluster::definitions::DEFINE;
@@ -88,7 +89,7 @@ async fn read_with(
         held(member, key)
     });
     let (members, names) = tokio::join!(members, names(hub, key, mcs.as_ref()));
-    let mut snapshot = Snapshot {
+    let snapshot = Snapshot {
         hub_uid,
         mcs,
         service,
@@ -99,9 +100,10 @@ async fn read_with(
         works,
         unapplied,
         names,
-        members,
+        members: BTreeMap::new(),
         key: key.clone(),
     };
+    let mut snapshot = snapshot.with_members(members);
     read_nodes(&mut snapshot, hub, allow_insecure).await;
     Ok(snapshot)
 }
@@ -315,8 +317,8 @@ pub(crate) async fn clusters(hub: &ApiServer) -> Result<Option<Vec<Cluster>>, Re
 }
 
 /// Reads the objects of a service in a member. The requests need no other rights than the
-/// controller's.
-pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, RequestError> {
+/// controller's. A refused list of exports or imports is a value.
+pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<MemberRead, RequestError> {
     let derived = key.derived();
     let services = || member.within::<Service>(&key.namespace);
     let of_both = format!(
@@ -336,15 +338,18 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         member.list(services(), &by_derived),
         member.list(services(), &by_companion),
         member.list(member.within(&key.namespace), &of_both),
-        selection.served_in::<ServiceExport>(&member),
-        selection.served_in::<ServiceImport>(&member),
+        async { or_refused(selection.served_in::<ServiceExport>(&member).await) },
+        async { or_refused(selection.served_in::<ServiceImport>(&member).await) },
         paths(&member),
     )?;
+    let refused = exports.as_ref().err().or(imports.as_ref().err());
+    let clusterset_unread = refused.cloned();
+    let (exports, imports) = (exports.ok().flatten(), imports.ok().flatten());
     let served = service::served(
         exports.as_ref().map(|(version, _)| *version),
         imports.as_ref().map(|(version, _)| *version),
     );
-    Ok(Held {
+    let held = Held {
         identity,
         served,
         namespaces: namespace.into_iter().collect(),
@@ -354,7 +359,20 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
         imports: imports.map(|(_, all)| all).unwrap_or_default(),
         nodes: None,
         paths,
+    };
+    Ok(MemberRead {
+        held,
+        clusterset_unread,
     })
+}
+
+/// Converts [`RequestError::NotAllowed`] to a value.
+fn or_refused<T>(answer: Result<T, RequestError>) -> Result<Result<T, ConnectError>, RequestError> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(why.into())),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads the reports of causeway-agent on paths from a member. Without the right to read them, paths

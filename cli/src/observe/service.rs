@@ -62,7 +62,46 @@ pub(crate) type Readings = BTreeMap<String, Result<Held, ConnectError>>;
 /// companion, with the slices of the first two.
 pub(crate) type Held = MemberLists;
 
+/// Objects of one service in a member, as they were read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemberRead {
+    pub held: Held,
+    /// Refusal of the list of exports or imports. The lists that were refused are empty.
+    pub clusterset_unread: Option<ConnectError>,
+}
+
+/// Reads of members, or the error of the read, by name of the member.
+pub(super) type MemberReads = BTreeMap<String, Result<MemberRead, ConnectError>>;
+
 impl Snapshot {
+    /// Adds the objects of the members. A member with a refused list of exports or imports counts
+    /// as not read if the service is in the clusterset, or if the hub has no MultiClusterService:
+    /// the unread export may then be the only exposure.
+    pub(super) fn with_members(mut self, read: MemberReads) -> Self {
+        let mut lists = read.values().flatten().map(|member| &member.held);
+        let in_clusterset = self.mcs.is_none()
+            || !self.imports.is_empty()
+            || lists.any(|held| self.is_in_clusterset(held));
+        let members = read.into_iter().map(|(name, read)| {
+            let held = read.and_then(|member| match member.clusterset_unread {
+                Some(why) if in_clusterset => Err(why),
+                _ => Ok(member.held),
+            });
+            (name, held)
+        });
+        self.members = members.collect();
+        self
+    }
+
+    /// Whether a member exports the service, or has a ServiceImport or a derived Service that
+    /// causeway wrote.
+    fn is_in_clusterset(&self, held: &Held) -> bool {
+        let derived = held.service(&self.key.derived().name);
+        !held.exports.is_empty()
+            || held.imports.iter().any(|import| self.is_ours(import))
+            || derived.is_some_and(|service| self.is_ours(service))
+    }
+
     /// Returns the Cluster of that name.
     pub(crate) fn cluster(&self, name: &str) -> Option<&Cluster> {
         let mut clusters = self.clusters.iter();
@@ -273,4 +312,58 @@ pub(crate) fn is_source(slice: &EndpointSlice) -> bool {
 pub(crate) fn is_copy(slice: &EndpointSlice) -> bool {
     let manager = slice.labels().get(labels::SLICE_MANAGED_BY);
     manager.is_some_and(|manager| manager == labels::SLICE_DISPATCHER)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{export, import};
+    use crate::observe::fixtures::healthy;
+
+    /// Changes to what member a holds, and to the snapshot; and whether member b counts as read.
+    type Case = (fn(&mut Held), fn(&mut Snapshot), bool);
+
+    #[test]
+    fn refused_exports_hide_a_member_only_of_a_service_in_the_clusterset() {
+        let exported = |held: &mut Held| held.exports.push(export("foo", json!([])));
+        let imported = |held: &mut Held| held.imports.push(import("foo", &[], &["a"]));
+        let foreign = |held: &mut Held| {
+            let mut import = import("foo", &[], &["a"]);
+            import.metadata.labels = None;
+            held.imports.push(import);
+        };
+        let unchanged = |_: &mut Held| {};
+        let of_hub = |snapshot: &mut Snapshot| snapshot.imports.push(snapshot.key.clone());
+        let unexposed = |snapshot: &mut Snapshot| snapshot.mcs = None;
+        let same = |_: &mut Snapshot| {};
+        let cases: [Case; 6] = [
+            (unchanged, same, true),
+            (foreign, same, true),
+            (exported, same, false),
+            (imported, same, false),
+            (unchanged, of_hub, false),
+            (unchanged, unexposed, false),
+        ];
+        for (case, (change_a, change, is_read)) in cases.into_iter().enumerate() {
+            let mut snapshot = healthy();
+            change_a(snapshot.member("a"));
+            change(&mut snapshot);
+            let why = ConnectError::NotAllowed("serviceexports is forbidden".to_owned());
+            let members = std::mem::take(&mut snapshot.members).into_iter();
+            let members = members.map(|(name, held)| {
+                let read = held.map(|held| MemberRead {
+                    held,
+                    clusterset_unread: (name == "b").then(|| why.clone()),
+                });
+                (name, read)
+            });
+            let read = members.collect();
+            let snapshot = snapshot.with_members(read);
+            assert!(snapshot.members["a"].is_ok(), "case {case}");
+            let hidden = snapshot.members["b"].as_ref().err();
+            assert_eq!(hidden, Some(&why).filter(|_| !is_read), "case {case}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use causeway_tests::{Cluster, Fleet, Installation, LONG, Running, eventually, po
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::pods::Pods;
@@ -133,11 +133,38 @@ async fn way_stays_without_its_flag(stage: &Stage<'_>) {
     let joined = join(&stage.installation, "edge", stage.edge(), &flags).await;
     let said = "deployment.apps/causeway-agent unchanged | edge is synced";
     ends(&joined, 0, said);
+    stored_address_stays_without_the_flag(stage, &flags).await;
     let upgrade = ["install", "--skip-crds", "--dry-run=server", "--tunnel"];
     let upgrade = upgrade.into_iter().chain([&*address]);
     let rehearsed = stage.installation.kubectl_mcs(upgrade).await;
     let lost = "loses --agents-upgrade-bind";
     assert!(!rehearsed.stderr.contains(lost), "{}", rehearsed.stderr);
+}
+
+/// Asserts that a `join` without the flag keeps the address of the hub that the agent has, and
+/// renews the token. The flag replaces the address.
+async fn stored_address_stays_without_the_flag(stage: &Stage<'_>, flags: &[&str]) {
+    let secrets = Api::<Secret>::namespaced(stage.edge().client(), NAMESPACE);
+    let stored = async || -> Value {
+        let secret = secrets.get("causeway-agent").await.expect("the Secret");
+        let kubeconfig = secret.data.expect("data")["kubeconfig"].0.clone();
+        serde_json::from_slice(&kubeconfig).expect("JSON")
+    };
+    let before = stored().await;
+    let mut changed = before.clone();
+    changed["clusters"][0]["cluster"]["server"] = json!("https://hub.example:6443");
+    let expected = changed.clone();
+    changed["users"][0]["user"]["token"] = json!("old");
+    let patch = json!({"stringData": {"kubeconfig": changed.to_string()}});
+    let merge = Patch::Merge(patch);
+    let params = PatchParams::default();
+    let patched = secrets.patch("causeway-agent", &params, &merge);
+    patched.await.expect("the Secret is patched");
+    let joined = join(&stage.installation, "edge", stage.edge(), flags).await;
+    ends(&joined, 0, "edge is synced");
+    assert_eq!(stored().await, expected);
+    ends(&stage.joined().await, 0, "edge is synced");
+    assert_eq!(stored().await, before);
 }
 
 /// Endpoints of the Service, which the API server reads: no controller of the hub makes them here.

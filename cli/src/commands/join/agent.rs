@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::ByteString;
 use kube::api::DynamicObject;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::JoinError;
 use super::joining::Joining;
@@ -28,8 +28,8 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Issues a certificate, or keeps the stored one, and makes the objects. An agent that comes
-    /// through the hub's API server continues to. Returns `None` for a member that the hub dials.
-    /// Changes nothing.
+    /// through the hub's API server continues to, at the stored address. Returns `None` for a
+    /// member that the hub dials. Changes nothing.
     ///
     /// # Errors
     /// The hub has no CA for the tunnel, or the member has an agent of somebody else.
@@ -41,11 +41,13 @@ impl Agent {
             return Ok(None);
         };
         let (member, hub_uid) = (joining.member, &joining.hub_uid);
-        let goes_through =
-            args.through_api_server || agent::comes_through_api_server(member, hub_uid).await?;
-        let kubeconfig = match goes_through {
-            true => Some(kubeconfig(hub).await?),
-            false => None,
+        let kubeconfig = if args.through_api_server {
+            let token = token(hub).await?;
+            Some(kubeconfig(hub, &token).await?)
+        } else if agent::comes_through_api_server(member, hub_uid).await? {
+            Some(renewed(hub, member).await?)
+        } else {
+            None
         };
         let gives_credentials = joining.gives_credentials();
         let recorded = joining.recorded();
@@ -82,11 +84,45 @@ impl Agent {
     }
 }
 
-/// Returns a kubeconfig of the account that may reach causeway-tunnel through the hub's API server.
-async fn kubeconfig(hub: &ApiServer) -> Result<ByteString, Failure> {
+/// Reads the token of the account that may reach causeway-tunnel through the hub's API server.
+async fn token(hub: &ApiServer) -> Result<String, Failure> {
     let stored = tunnel::secret(hub, UPGRADE).await?;
     let data = stored.and_then(|secret| secret.data).unwrap_or_default();
     let token = data.get("token").ok_or(JoinError::NoAccount)?;
+    Ok(String::from_utf8_lossy(&token.0).into_owned())
+}
+
+/// Returns the stored kubeconfig of an agent with the present token. The address and the
+/// authorities of the hub stay, because the member may not reach the address of the caller's
+/// kubeconfig. Returns a new kubeconfig if the stored one is unusable.
+async fn renewed(hub: &ApiServer, member: &ApiServer) -> Result<ByteString, Failure> {
+    let token = token(hub).await?;
+    let stored = tunnel::secret(member, agent::AGENT_SECRET).await?;
+    let stored = stored.and_then(|secret| secret.data?.remove(agent::KUBECONFIG));
+    match stored.and_then(|stored| with_token(&stored.0, &token)) {
+        Some(kubeconfig) => Ok(kubeconfig),
+        None => kubeconfig(hub, &token).await,
+    }
+}
+
+/// Replaces the tokens of a kubeconfig. Returns `None` if it has no address of the hub.
+fn with_token(kubeconfig: &[u8], token: &str) -> Option<ByteString> {
+    let mut kubeconfig: Value = serde_json::from_slice(kubeconfig).ok()?;
+    kubeconfig
+        .pointer("/clusters/0/cluster/server")?
+        .as_str()
+        .filter(|server| !server.is_empty())?;
+    let users = kubeconfig.get_mut("users").and_then(Value::as_array_mut);
+    for user in users.into_iter().flatten() {
+        if let Some(stored) = user.pointer_mut("/user/token") {
+            *stored = json!(token);
+        }
+    }
+    Some(ByteString(kubeconfig.to_string().into_bytes()))
+}
+
+/// Returns a kubeconfig with the address and the authorities of the caller's kubeconfig.
+async fn kubeconfig(hub: &ApiServer, token: &str) -> Result<ByteString, Failure> {
     let authorities = member::published_authorities(hub).await?;
     let kubeconfig = json!({
         "apiVersion": "v1",
@@ -106,7 +142,7 @@ async fn kubeconfig(hub: &ApiServer) -> Result<ByteString, Failure> {
         }],
         "users": [{
             "name": UPGRADE,
-            "user": {"token": String::from_utf8_lossy(&token.0)},
+            "user": {"token": token},
         }],
     });
     Ok(ByteString(kubeconfig.to_string().into_bytes()))
@@ -122,4 +158,39 @@ pub(super) async fn end_stored_tokens(joining: &Joining<'_>) -> Result<(), Failu
         objects::remove(joining.member, &token).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_way_has_the_stored_address_and_the_present_token() {
+        let stored = |server: &str, user: Value| {
+            let cluster = json!({"server": server, "certificate-authority-data": "QQ=="});
+            json!({
+                "clusters": [{"name": "hub", "cluster": cluster}],
+                "users": [{"name": UPGRADE, "user": user}],
+            })
+        };
+        let token = |token: &str| json!({ "token": token });
+        let by_file = || json!({"tokenFile": "/var/run/token"});
+        for (before, after) in [
+            (
+                stored("https://inside:6443", token("old")),
+                Some(stored("https://inside:6443", token("new"))),
+            ),
+            (
+                stored("https://inside:6443", by_file()),
+                Some(stored("https://inside:6443", by_file())),
+            ),
+            (stored("", token("old")), None),
+            (json!({}), None),
+        ] {
+            let renewed = with_token(before.to_string().as_bytes(), "new");
+            let after = after.map(|after| ByteString(after.to_string().into_bytes()));
+            assert_eq!(renewed, after, "{before}");
+        }
+        assert_eq!(with_token(b"no JSON: {", "new"), None);
+    }
 }

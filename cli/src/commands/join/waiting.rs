@@ -1,5 +1,7 @@
 //! Wait until the controller watches the member.
 
+use std::time::Duration;
+
 use causeway::api::{Cluster, condition};
 use causeway::domain::ClusterName;
 use causeway_engine::reasons::Reason;
@@ -10,11 +12,14 @@ use super::JoinError;
 use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::conditions::Conditions as _;
-use crate::cluster::lease::Controller;
+use crate::cluster::lease::{Controller, Renewals};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::wait;
 use crate::term::exit::Failure;
 use crate::term::output;
+
+/// Time in which a controller that runs renews its Lease at least once.
+const RENEWED_EVERY: Duration = Duration::from_secs(12);
 
 /// Waits until the controller reports that it watches the member.
 ///
@@ -74,9 +79,14 @@ async fn check_controller(
     deadline: Instant,
 ) -> Result<(), Failure> {
     let mut why = String::new();
+    let mut renewals = Renewals::default();
+    // A clock that is ahead needs two reads and a renewal in between.
+    let deadline = deadline.max(Instant::now() + RENEWED_EVERY);
     let stopped = wait::none_left(deadline, "", async || {
         let controller = Controller::of_manifests(hub).await?;
-        why = controller.stopped(Timestamp::now()).unwrap_or_default();
+        let stopped = controller.stopped(Timestamp::now());
+        let runs = renewals.observe(&controller, Instant::now());
+        why = stopped.filter(|_| !runs).unwrap_or_default();
         Ok((!why.is_empty()).then_some("causeway-controller to run"))
     });
     match stopped.await? {

@@ -93,10 +93,12 @@ pub(super) async fn is_joined(
     name: &ClusterName,
     cluster: Option<&Cluster>,
 ) -> Result<bool, Failure> {
-    let is_joined = cluster.is_some_and(is_without_secret)
-        || hub::credentials(hub, name).await?.is_some()
-        || !hub::enrolments(hub, name).await?.is_empty();
-    Ok(is_joined)
+    if cluster.is_some_and(is_without_secret) || hub::credentials(hub, name).await?.is_some() {
+        return Ok(true);
+    }
+    // The Cluster of a member that enrols names no Secret.
+    let names_secret = cluster.is_some_and(|cluster| cluster.spec.secret_ref.is_some());
+    Ok(!names_secret && !hub::enrolments(hub, name).await?.is_empty())
 }
 
 /// Whether the agent gives the token, and the Cluster names no Secret. `tunnel add` requires a

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, DynamicObject, ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
@@ -23,6 +24,8 @@ const GRACE: Duration = Duration::from_secs(30);
 const MAX_OLD: u32 = 100;
 /// Maximum time in which a run deletes its pods in all members.
 pub(super) const DELETE_WITHIN: Duration = Duration::from_secs(30);
+/// Maximum number of pods of a member that are deleted concurrently.
+const DELETED_AT_ONCE: usize = 16;
 /// Maximum number of pods of a member that an error names.
 const MAX_NAMED: usize = 3;
 
@@ -190,6 +193,8 @@ pub(super) struct Pods<'a> {
     member: &'a ApiServer,
     namespace: &'a str,
     names: Vec<String>,
+    /// Ended pods of earlier runs.
+    earlier: Vec<String>,
 }
 
 impl<'a> Pods<'a> {
@@ -198,6 +203,7 @@ impl<'a> Pods<'a> {
             member,
             namespace,
             names: Vec::new(),
+            earlier: Vec::new(),
         }
     }
 
@@ -275,22 +281,33 @@ impl<'a> Pods<'a> {
     }
 
     /// Deletes the recorded pods before the deadline, those of this run before those of earlier
-    /// runs. Returns the error of each pod that may still exist.
+    /// runs. Returns the error of each pod of this run that may still exist. A pod of an earlier
+    /// run has ended, and the next run deletes it.
     pub(super) async fn delete(&self, deadline: Instant) -> Vec<String> {
-        let api = self.api();
-        let now = DeleteParams::default().grace_period(0);
-        let mut left = Vec::new();
-        // Pods of earlier runs are recorded first.
-        for name in self.names.iter().rev() {
-            let deleted = self.member.request(api.delete(name, &now));
-            let why = match timeout_at(deadline, deleted).await {
-                Ok(Ok(_) | Err(RequestError::NotFound { .. })) => continue,
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => format!("not deleted within {} s", DELETE_WITHIN.as_secs()),
-            };
-            left.push(format!("pod {}/{name}: {why}", self.namespace));
-        }
+        let earlier = self.earlier.iter().map(|name| (name, false));
+        let all = self.names.iter().map(|name| (name, true)).chain(earlier);
+        let deletions = all.map(|(name, is_own)| async move {
+            let left = self.delete_one(name, deadline).await;
+            left.filter(|_| is_own)
+        });
+        let deletions: Vec<_> = deletions.collect();
+        let deleted = stream::iter(deletions).buffer_unordered(DELETED_AT_ONCE);
+        let left: Vec<_> = deleted.collect().await;
+        let mut left: Vec<_> = left.into_iter().flatten().collect();
+        left.sort();
         left
+    }
+
+    /// Deletes a pod before the deadline. Returns an error if the pod may still exist.
+    async fn delete_one(&self, name: &str, deadline: Instant) -> Option<String> {
+        let (api, now) = (self.api(), DeleteParams::default().grace_period(0));
+        let deleted = self.member.request(api.delete(name, &now));
+        let why = match timeout_at(deadline, deleted).await {
+            Ok(Ok(_) | Err(RequestError::NotFound { .. })) => return None,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("not deleted within {} s", DELETE_WITHIN.as_secs()),
+        };
+        Some(format!("pod {}/{name}: {why}", self.namespace))
     }
 
     /// Records the ended pods of earlier runs for deletion. Pods of a Job are its own.
@@ -303,7 +320,7 @@ impl<'a> Pods<'a> {
             let is_owned = !pod.owner_references().is_empty();
             !is_owned && matches!(phase, Some("Succeeded" | "Failed"))
         });
-        self.names.extend(ended.map(|pod| pod.name_any()));
+        self.earlier.extend(ended.map(|pod| pod.name_any()));
         Ok(())
     }
 }
@@ -337,7 +354,15 @@ fn describe(status: &PodStatus) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use tokio::sync::Barrier;
+    use tower::{BoxError, service_fn};
+
     use super::*;
+    use crate::cluster::access::Side;
 
     fn run() -> Run {
         Run {
@@ -345,6 +370,42 @@ mod tests {
             namespace: "causeway-system".to_owned(),
             image: "causeway/kubectl-mcs:1".to_owned(),
             timeout: Duration::from_secs(60),
+        }
+    }
+
+    #[tokio::test]
+    async fn pods_are_deleted_at_once_and_only_own_ones_are_left() {
+        let barrier = Arc::new(Barrier::new(DELETED_AT_ONCE));
+        let refuse = service_fn(move |_: http::Request<kube::client::Body>| {
+            let barrier = Arc::clone(&barrier);
+            async move {
+                barrier.wait().await;
+                let refusal = kube::core::Status::failure("no", "Forbidden").with_code(403);
+                let body = Full::new(Bytes::from(serde_json::to_vec(&refusal)?));
+                let response = http::Response::builder().status(403);
+                Ok::<_, BoxError>(response.body(body)?)
+            }
+        });
+        let config = kube::Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
+        let member = ApiServer::new(Side::Member, config).expect("a client");
+        let member = ApiServer {
+            client: kube::Client::new(refuse, "default"),
+            ..member
+        };
+        let named = |prefix: &str| -> Vec<String> {
+            let numbers = 0..DELETED_AT_ONCE;
+            numbers.map(|number| format!("{prefix}-{number}")).collect()
+        };
+        let pods = Pods {
+            names: named("own"),
+            earlier: named("earlier"),
+            ..Pods::new(&member, "causeway-system")
+        };
+        let left = pods.delete(Instant::now() + Duration::from_secs(10)).await;
+        assert_eq!(left.len(), DELETED_AT_ONCE, "{left:?}");
+        for why in left {
+            assert!(why.starts_with("pod causeway-system/own-"), "{why}");
+            assert!(why.contains("forbidden by the member"), "{why}");
         }
     }
 

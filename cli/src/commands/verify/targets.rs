@@ -211,7 +211,8 @@ impl Targets {
     ) -> Result<Vec<Dialler>, RequestError> {
         let (mut services, mut paths, mut untried) = (Vec::new(), Vec::new(), Vec::new());
         for key in &self.services {
-            let held = once::held(member.clone(), key).await?;
+            // `find_imports` records a refused list of ServiceImports.
+            let held = once::held(member.clone(), key).await?.held;
             let named = self.consumers.get(key);
             let is_named = named.is_some_and(|named| named.contains(name));
             // A Service of the same name in a cluster that does not consume the service is

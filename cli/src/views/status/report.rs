@@ -30,8 +30,11 @@ const NO_CLUSTERS: &str = "Members, and what they export, are not shown: you may
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
-    /// Whether everything is healthy.
+    /// Whether everything is healthy. What is unknown is not.
     pub ready: bool,
+    /// Whether anything is known not to be healthy.
+    #[serde(skip)]
+    pub is_wrong: bool,
     /// Members. Absent for one named service and for a user who may not list Clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<MemberReport>>,
@@ -193,8 +196,10 @@ impl Report {
             .filter(|_| scope == Scope::All)
             .map(|known| known.into_values().collect::<Vec<_>>());
         let members_are_healthy = members.iter().flatten().all(MemberReport::is_healthy);
+        let ready = members_are_healthy && services.iter().all(|service| service.ready);
         Self {
-            ready: members_are_healthy && services.iter().all(|service| service.ready),
+            ready,
+            is_wrong: !ready,
             members,
             services,
             exports: Vec::new(),
@@ -236,7 +241,8 @@ impl Report {
             self.unknown.extend(unknown);
         }
         let members_are_healthy = self.members.iter().flatten().all(MemberReport::is_healthy);
-        self.ready = members_are_healthy && !is_any_wrong;
+        self.ready = members_are_healthy && self.services.iter().all(|one| one.ready);
+        self.is_wrong = !members_are_healthy || is_any_wrong;
         self
     }
 
@@ -253,7 +259,7 @@ impl Report {
 
     /// Returns the exit state of the command.
     pub(crate) fn exit_state(&self) -> ExitState {
-        ExitState::new(self.ready, self.is_complete())
+        ExitState::new(!self.is_wrong, self.is_complete())
     }
 
     /// Adds ready endpoints and active providers of each consumer.
@@ -282,6 +288,7 @@ impl Report {
     pub(crate) fn with_misplaced(mut self, misplaced: &[Misplaced]) -> Self {
         self.misplaced = misplaced.to_vec();
         self.ready &= misplaced.is_empty();
+        self.is_wrong |= !misplaced.is_empty();
         self
     }
 
@@ -295,7 +302,9 @@ impl Report {
             })
         });
         self.unread = unread.collect();
-        self.ready &= self.exports.iter().all(|exported| exported.ready);
+        let are_ready = self.exports.iter().all(|exported| exported.ready);
+        self.ready &= are_ready;
+        self.is_wrong |= !are_ready;
         self
     }
 
