@@ -1,15 +1,14 @@
 //! PINGs, by which each side notices that the other is gone.
 
-use std::io::{self, IoSlice};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use h2::{Ping, PingPong};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncRead;
 use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::io::InspectReader;
 
 use crate::limits::Limits;
 
@@ -17,71 +16,17 @@ use crate::limits::Limits;
 #[derive(Clone, Debug)]
 pub struct LastRead(Arc<Mutex<Instant>>);
 
-/// Connection that notes when bytes arrive.
-#[derive(Debug)]
-pub struct Tracked<S> {
-    stream: S,
-    last_read: LastRead,
-}
-
-impl<S> Tracked<S> {
-    /// Returns the connection over this stream.
-    pub fn new(stream: S) -> Self {
-        Self {
-            stream,
-            last_read: LastRead(Arc::new(Mutex::new(Instant::now()))),
+/// Returns the stream, and the time at which its last bytes arrived, as it changes.
+pub fn tracked<S: AsyncRead>(stream: S) -> (InspectReader<S, impl FnMut(&[u8])>, LastRead) {
+    let last_read = LastRead(Arc::new(Mutex::new(Instant::now())));
+    let noted = last_read.clone();
+    let note = move |bytes: &[u8]| {
+        // The end of the stream is no sign of life.
+        if !bytes.is_empty() {
+            *noted.0.lock() = Instant::now();
         }
-    }
-
-    /// Returns the time at which the last bytes arrived, as it changes.
-    pub fn last_read(&self) -> LastRead {
-        self.last_read.clone()
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Tracked<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            *self.last_read.0.lock() = Instant::now();
-        }
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Tracked<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
+    };
+    (InspectReader::new(stream, note), last_read)
 }
 
 /// Sends a PING at once and after each pause, and reports the round trips. Ends when neither an
@@ -134,8 +79,7 @@ mod tests {
         };
         let (near, mut far) = tokio::io::duplex(1 << 16);
         far.write_all(&SETTINGS).await.expect("room");
-        let near = Tracked::new(near);
-        let last_read = near.last_read();
+        let (near, last_read) = tracked(near);
         let handshake = h2::client::handshake(near).await;
         let (_requests, mut connection): (h2::client::SendRequest<Bytes>, _) =
             handshake.expect("a connection");

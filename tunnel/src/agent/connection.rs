@@ -21,7 +21,7 @@ use super::servers::Connected;
 use crate::hello::{
     AGENT, API, Answer, BODY_MAX, DRAIN, HELLO, Hello, HelloError, REASON, printable,
 };
-use crate::keep_alive::{Tracked, keep_alive};
+use crate::keep_alive::{keep_alive, tracked};
 use crate::limits::{HEADERS_MAX, READ, SEND_BUFFER};
 use crate::splice::{Stream, prepare, splice};
 
@@ -67,8 +67,7 @@ pub(super) async fn serve(
 ) -> Result<(), ConnectionError> {
     let limits = agent.shared.limits.clone();
     let ending = agent.ending.clone();
-    let tls = Tracked::new(tls);
-    let last_read = tls.last_read();
+    let (tls, last_read) = tracked(tls);
     let mut handshake = h2::server::Builder::new();
     let handshake = handshake
         .initial_window_size(limits.window)

@@ -28,7 +28,7 @@ use super::upgrade::{self, Socket};
 use crate::enrolment::{ENROL_ALPN, RENEW_ALPN};
 use crate::hello::{Answer, BODY_MAX, DRAIN, HELLO, HelloError};
 use crate::identity::{Identity, IdentityError, Role};
-use crate::keep_alive::{Tracked, keep_alive};
+use crate::keep_alive::{keep_alive, tracked};
 use crate::limits::{HEADERS_MAX, SEND_BUFFER};
 use crate::registry::{Agent, Origin, now};
 use crate::splice::prepare;
@@ -242,8 +242,7 @@ async fn connected(tunnel: &Arc<Inner>, proved: Proved, from: Origin) -> Result<
     } = proved;
     let valid = expires.duration_since(Timestamp::now());
     let valid = Duration::try_from(valid).unwrap_or_default();
-    let tls = Tracked::new(tls);
-    let last_read = tls.last_read();
+    let (tls, last_read) = tracked(tls);
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(limits.window)
