@@ -5,6 +5,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::wait;
+use crate::term::exit::Failure;
 
 /// Maximum age of a Lease's renewal. Exceeds any expected clock skew.
 const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -146,6 +148,26 @@ impl Renewals {
         self.observed
             .is_some_and(|observed| now.duration_since(observed) <= within)
     }
+}
+
+/// Reads the Lease of the manifests' controller every second until the controller is not known to
+/// be stopped, or until the deadline. Returns the last read, and whether `renewals` prove that the
+/// controller runs.
+pub(crate) async fn leader(
+    hub: &ApiServer,
+    renewals: &mut Renewals,
+    deadline: Instant,
+) -> Result<(Controller, bool), Failure> {
+    let mut last = (Controller::Unknown, false);
+    wait::none_left(deadline, "", async || {
+        let controller = Controller::of_manifests(hub).await?;
+        let runs = renewals.observe(&controller, Instant::now());
+        let is_stopped = !runs && controller.stopped(Timestamp::now()).is_some();
+        last = (controller, runs);
+        Ok(is_stopped.then_some("causeway-controller to run"))
+    })
+    .await?;
+    Ok(last)
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::lease::{self, Controller, Renewals};
 use crate::cluster::objects::{self, Run};
-use crate::cluster::wait;
 use crate::commands::membership::hub;
 use crate::observe::verification::{self, Verification};
 use crate::term::age;
@@ -251,18 +250,12 @@ impl Leader {
     /// Checks that a controller leads. A shift continues if that is unknown, and a note says so
     /// once.
     async fn check(&mut self, hub: &ApiServer) -> Result<(), Failure> {
-        let mut last = Ok(None);
         let deadline = Instant::now() + SUCCEEDED_WITHIN;
-        let stopped = wait::none_left(deadline, "", async || {
-            let controller = Controller::of_manifests(hub).await?;
-            last = match self.renewals.observe(&controller, Instant::now()) {
-                true => Ok(None),
-                false => evaluate(&controller, Timestamp::now()),
-            };
-            Ok(last.is_err().then_some("causeway-controller to run"))
-        });
-        stopped.await?;
-        let Some(note) = last? else {
+        let (controller, runs) = lease::leader(hub, &mut self.renewals, deadline).await?;
+        if runs {
+            return Ok(());
+        }
+        let Some(note) = evaluate(&controller, Timestamp::now())? else {
             return Ok(());
         };
         if !std::mem::replace(&mut self.is_noted, true) {

@@ -12,7 +12,7 @@ use super::JoinError;
 use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::conditions::Conditions as _;
-use crate::cluster::lease::{Controller, Renewals};
+use crate::cluster::lease::{self, Renewals};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::wait;
 use crate::term::exit::Failure;
@@ -78,20 +78,12 @@ async fn check_controller(
     name: &ClusterName,
     deadline: Instant,
 ) -> Result<(), Failure> {
-    let mut why = String::new();
-    let mut renewals = Renewals::default();
     // A clock that is ahead needs two reads and a renewal in between.
     let deadline = deadline.max(Instant::now() + RENEWED_EVERY);
-    let stopped = wait::none_left(deadline, "", async || {
-        let controller = Controller::of_manifests(hub).await?;
-        let stopped = controller.stopped(Timestamp::now());
-        let runs = renewals.observe(&controller, Instant::now());
-        why = stopped.filter(|_| !runs).unwrap_or_default();
-        Ok((!why.is_empty()).then_some("causeway-controller to run"))
-    });
-    match stopped.await? {
+    let (controller, runs) = lease::leader(hub, &mut Renewals::default(), deadline).await?;
+    match controller.stopped(Timestamp::now()).filter(|_| !runs) {
         None => Ok(()),
-        Some(_) => Err(JoinError::NoController {
+        Some(why) => Err(JoinError::NoController {
             name: name.clone(),
             why,
         }
