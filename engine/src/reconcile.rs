@@ -169,9 +169,8 @@ impl<'a> Reconciler<'a> {
             conflict.fact(manager)
         });
         let failure_of = |object: &ObjectId| {
-            let mut failed = self.write_queue.failed(&TargetCluster::Hub, &item);
-            let found = failed.find(|(of, _)| *of == object)?;
-            Some(found.1.failure.clone())
+            let failed = self.write_queue.failure_of(&TargetCluster::Hub, object)?;
+            Some(failed.failure.clone())
         };
         let view = status::View {
             index,

@@ -309,7 +309,8 @@ impl WriteQueue {
     }
 
     /// Returns the failed writes of an item in a cluster, as far as they count as failed.
-    pub fn failed(
+    #[cfg(test)]
+    pub(crate) fn failed(
         &self,
         target: &TargetCluster,
         item: &Item,

@@ -96,7 +96,6 @@ where
         }
         loop {
             self.drop_names().await?;
-            self.note_requests();
             let term = self.requested.term;
             let guard = self.guard.clone();
             let service = self.scoped.as_ref().map(|scoped| scoped.scope.service);

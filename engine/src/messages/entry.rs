@@ -89,23 +89,24 @@ impl NoEntry {
         let local = format!(
             "patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\",\"externalTrafficPolicy\":\"Local\"}}}}'"
         );
+        let of_headless = || {
+            format!(
+                "give Service {key} a virtual address, or {provider} the network of its consumers"
+            )
+        };
         match self {
             Self::NotDeclared => format!(
                 "kubectl annotate cluster {provider} {}={}",
                 labels::REACH,
                 Reach::VALUES[0]
             ),
-            Self::HeadlessConsumer => format!(
-                "give Service {key} a virtual address, or {provider} the network of its consumers"
-            ),
+            Self::HeadlessConsumer => of_headless(),
             Self::Refused(why, _) => match why {
                 Why::ExternalName => in_provider(&format!(
                     "patch service {name} -p '{{\"spec\":{{\"type\":\"ClusterIP\",\"externalName\":null}}}}'"
                 )),
                 Why::PortsRefused => in_provider(&format!("describe service {name}")),
-                Why::Headless => format!(
-                    "give Service {key} a virtual address, or {provider} the network of its consumers"
-                ),
+                Why::Headless => of_headless(),
                 Why::NoSelector | Why::NotSelected => in_provider(&local),
                 Why::AddressOfCopies => format!(
                     "kubectl -n {namespace} annotate multiclusterservice {name} {}={}, and {}",

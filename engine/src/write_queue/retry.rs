@@ -7,7 +7,7 @@ use crate::model::{Failure, FailureKind};
 
 /// Object that could not be written.
 #[derive(Clone, Debug)]
-pub struct FailedWrite {
+pub(crate) struct FailedWrite {
     /// Number of failures in a row.
     pub attempts: u32,
     /// Reason of the last failure.
