@@ -229,8 +229,8 @@ fn said_in(cluster: &Cluster, pods: &[RunningPod]) -> Vec<String> {
 /// Prints the requests of a client. None of them may have failed.
 pub(crate) fn none_failed(what: &str, requests: &[Request]) {
     println!("{what}: {}", seen(requests));
-    let failed = requests.iter().filter(|request| request.failed()).count();
-    assert_eq!(failed, 0, "{what}: {}", seen(requests));
+    let failed: Vec<_> = requests.iter().filter(|one| one.failed()).collect();
+    assert!(failed.is_empty(), "{what}: {}: {failed:?}", seen(requests));
     assert!(requests.len() > 10, "{what}: {}", seen(requests));
 }
 
