@@ -39,6 +39,8 @@ pub(crate) enum Unread {
     Page,
     /// An object of the page is longer than may be read.
     Object,
+    /// The page has more objects than may be read.
+    Objects,
     /// The page cannot be read.
     Failed(Failure),
 }
@@ -53,6 +55,7 @@ impl From<Unreadable> for Unread {
     fn from(error: Unreadable) -> Self {
         match error {
             Unreadable::TooLong => Self::Object,
+            Unreadable::TooMany => Self::Objects,
             error => Self::Failed(unreadable(error)),
         }
     }
@@ -232,7 +235,7 @@ mod tests {
         let read = |most| {
             let from = pin!(BufReader::with_capacity(7, &whole[..]));
             let (mut held, mut objects) = (Vec::new(), 0);
-            let page = read_page(from, PageReader::new(9, &mut held), most, |_| {
+            let page = read_page(from, PageReader::new(9, 2, &mut held), most, |_| {
                 objects += 1;
                 Ok(())
             });

@@ -237,6 +237,7 @@ where
                 metadata_only: self.metadata_only,
                 settings: self.settings,
                 unreadable: self.unreadable,
+                logged: 0,
                 decoder: self.decoder,
                 objects: PhantomData,
             },

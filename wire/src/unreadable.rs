@@ -19,6 +19,12 @@ pub enum Unreadable {
     /// The object has more bytes than the caller accepts.
     #[error("it is too long")]
     TooLong,
+    /// The page has more objects than the caller accepts.
+    #[error("it has too many objects")]
+    TooMany,
+    /// The object of JSON has more objects within it than this maximum.
+    #[error("it has more than {0} objects within it")]
+    TooManyParts(usize),
     /// The object is protobuf, which the client did not request.
     #[error("it is protobuf, which was not asked for")]
     NotAskedFor,

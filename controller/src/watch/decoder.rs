@@ -22,10 +22,7 @@ pub struct Json;
 
 impl<K: DeserializeOwned> Decoder<K> for Json {
     fn decode(&mut self, object: Object<'_>) -> Result<K, Unreadable> {
-        match object {
-            Object::Json(text) => Ok(serde_json::from_str(text)?),
-            Object::Protobuf(_) => Err(Unreadable::NotAskedFor),
-        }
+        Ok(serde_json::from_str(object.json()?)?)
     }
 }
 

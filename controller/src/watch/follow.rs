@@ -40,8 +40,10 @@ enum End {
     Reconnect,
     /// Nothing came for so long that the connection is taken for dead.
     Silent,
-    /// Something was missed, or deletions are to be confirmed: a list is needed.
+    /// Deletions are to be confirmed, or a term begins: a list is needed.
     Relist,
+    /// A deleted object cannot be read: a list is needed.
+    Unread,
     /// It goes on with other names.
     Rescoped,
     /// It was refused or broke.
@@ -261,16 +263,21 @@ where
                 End::Broken(failure) if failure.kind == FailureKind::Excess => {
                     return self.fail(failure).await;
                 }
-                End::Over | End::Broken(_) if steady && !end.is_expiry() => {}
-                End::Relist => return Ok(()),
-                End::Rescoped => continue,
-                End::Over => self.pause().await,
-                End::Broken(failure) if failure.kind == FailureKind::Expired => {
+                // An API server that always answers so is not listed without a pause.
+                End::Unread
+                | End::Broken(Failure {
+                    kind: FailureKind::Expired,
+                    ..
+                }) => {
                     if !steady {
                         self.pause().await;
                     }
                     return Ok(());
                 }
+                End::Over | End::Broken(_) if steady => {}
+                End::Relist => return Ok(()),
+                End::Rescoped => continue,
+                End::Over => self.pause().await,
                 End::Broken(failure) => self.fail(failure).await?,
             }
             if self.went_back().await? {
@@ -436,7 +443,7 @@ where
         }
         let Some(object) = self.source.decode(object) else {
             self.move_on(version());
-            return Ok((kind == "DELETED").then_some(End::Relist));
+            return Ok((kind == "DELETED").then_some(End::Unread));
         };
         let newer = object.meta().resource_version.clone();
         let scoped = self.scoped.as_ref();
@@ -518,12 +525,6 @@ where
 
 fn locked(guard: &SharedGuard) -> MutexGuard<'_, DeletionGuard> {
     guard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl End {
-    fn is_expiry(&self) -> bool {
-        matches!(self, Self::Broken(failure) if failure.kind == FailureKind::Expired)
-    }
 }
 
 /// Whether one version is older than another; versions are comparable as numbers (KEP-5504). Others are not compared, nor is 0,

@@ -35,15 +35,20 @@ impl Limits {
     /// Whether so much may be held.
     pub(super) fn check(&self, kind: &str, objects: usize, bytes: usize) -> Result<(), Failure> {
         if objects > self.objects {
-            let most = self.objects;
-            return Err(excess(format!(
-                "it has more {kind}s than {most} (--max-member-objects)"
-            )));
+            return Err(self.too_many_objects(kind));
         }
         if bytes > self.bytes {
             return Err(self.too_many_bytes(kind));
         }
         Ok(())
+    }
+
+    /// Returns the failure of more objects than may be held.
+    pub(super) fn too_many_objects(&self, kind: &str) -> Failure {
+        let most = self.objects;
+        excess(format!(
+            "it has more {kind}s than {most} (--max-member-objects)"
+        ))
     }
 
     /// Returns the failure of objects that take more bytes than may be held.

@@ -165,6 +165,7 @@ where
                 limit: cursor.limit,
                 token: cursor.token.as_deref(),
                 most,
+                objects_left: self.settings.limits.objects.saturating_sub(cursor.objects),
             };
             let page = self.page(request, &mut cursor.held, take);
             match page.await {

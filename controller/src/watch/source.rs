@@ -32,6 +32,8 @@ use crate::failure::Classify as _;
 const UNCOMPRESSED: HeaderValue = HeaderValue::from_static("identity");
 /// Bytes of a refusal that are read.
 const REFUSAL_MOST: usize = 64 * 1024;
+/// Maximum number of unreadable objects of a list, or of a watch request, that are logged.
+const LOGGED_MAX: usize = 100;
 
 /// An object of a list, or what is known of one that cannot be read.
 pub(super) type Read<K> = Result<K, ObjectMeta>;
@@ -54,6 +56,8 @@ pub(super) struct Source<K, D> {
     pub(super) metadata_only: bool,
     pub(super) settings: Settings,
     pub(super) unreadable: Counter,
+    /// Number of unreadable objects logged since the list or the watch request began.
+    pub(super) logged: usize,
     pub(super) decoder: D,
     pub(super) objects: PhantomData<fn() -> K>,
 }
@@ -68,6 +72,7 @@ impl<K, D: Clone> Clone for Source<K, D> {
             metadata_only: self.metadata_only,
             settings: self.settings.clone(),
             unreadable: self.unreadable.clone(),
+            logged: self.logged,
             decoder: self.decoder.clone(),
             objects: PhantomData,
         }
@@ -82,6 +87,8 @@ pub(super) struct PageRequest<'a> {
     pub token: Option<&'a str>,
     /// Maximum number of bytes.
     pub most: usize,
+    /// Number of objects that may be held besides those of the pages before.
+    pub objects_left: usize,
 }
 
 impl<K, D> Source<K, D>
@@ -114,17 +121,21 @@ where
     /// many pages need one allocation.
     pub(super) async fn page(
         &mut self,
-        PageRequest { limit, token, most }: PageRequest<'_>,
+        request: PageRequest<'_>,
         held: &mut Vec<u8>,
         mut take: impl FnMut(Read<K>, usize),
     ) -> Result<Option<PageRead>, Failure> {
         let params = ListParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
-            limit,
-            continue_token: token.map(str::to_owned),
+            limit: request.limit,
+            continue_token: request.token.map(str::to_owned),
             ..ListParams::default()
         };
+        if request.token.is_none() {
+            self.logged = 0;
+        }
+        let (most, objects_left) = (request.most, request.objects_left);
         let request = match self.metadata_only {
             true => self.request.list_metadata(&params),
             false => self.request.list(&params),
@@ -138,7 +149,7 @@ where
         let deadline = self.settings.page_deadline;
         let page = timeout(deadline, async {
             let stream = pin!(self.send(request).await?);
-            let reader = PageReader::new(self.settings.limits.object_bytes, held);
+            let reader = PageReader::new(self.settings.limits.object_bytes, objects_left, held);
             let page = encoding::read_page(stream, reader, most, |object| {
                 let bytes = object.bytes();
                 self.check_object(bytes)?;
@@ -157,6 +168,7 @@ where
             })),
             Err(Unread::Page) => Ok(None),
             Err(Unread::Object) => Err(self.settings.limits.too_large(&kind::<K>())),
+            Err(Unread::Objects) => Err(self.settings.limits.too_many_objects(&kind::<K>())),
             Err(Unread::Failed(failure)) => Err(failure),
         }
     }
@@ -173,10 +185,11 @@ where
 
     /// Asks for the changes since `version`; done when the API server has accepted.
     pub(super) async fn open(
-        &self,
+        &mut self,
         version: &str,
         lifetime: Duration,
     ) -> Result<impl AsyncBufRead + use<K, D>, Failure> {
+        self.logged = 0;
         let params = WatchParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -224,6 +237,10 @@ where
         decoded
             .inspect_err(|error| {
                 self.unreadable.inc();
+                if self.logged == LOGGED_MAX {
+                    return;
+                }
+                self.logged += 1;
                 let ObjectMeta {
                     namespace, name, ..
                 } = object.identity();

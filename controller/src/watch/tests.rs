@@ -416,6 +416,23 @@ async fn unreadable_object_ends_neither_list_nor_watch() {
 }
 
 #[tokio::test]
+async fn unreadable_deletion_is_listed_after_a_pause() {
+    let hour = Duration::from_secs(3600);
+    let mut server = Server::watched_with(Settings {
+        first_retry: hour,
+        last_retry: hour,
+        ..Settings::default()
+    })
+    .await;
+    let mut watch = server.settled().await;
+    watch.event("DELETED", &odd_service("foo", 8)).await;
+    let asked = timeout(Duration::from_millis(100), server.requests.recv()).await;
+    assert!(asked.is_err(), "a list without a pause");
+    server.reconnect.send_replace(Instant::now());
+    server.asked_for_list().await;
+}
+
+#[tokio::test]
 async fn a_line_that_is_cut_off_is_not_taken_and_comes_again() {
     let mut server = Server::watched().await;
     let mut watch = server.settled().await;

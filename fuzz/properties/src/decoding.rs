@@ -92,7 +92,7 @@ fn content(slice: Result<RawSlice<'_>, Unreadable>) -> Option<String> {
 /// Reads a page that arrives in parts of that length.
 fn page(answer: &[u8], part: usize) -> Result<(Page, Vec<Vec<u8>>), Unreadable> {
     let (mut buffer, mut objects) = (Vec::new(), Vec::new());
-    let mut reader = PageReader::new(OBJECT_MOST, &mut buffer);
+    let mut reader = PageReader::new(OBJECT_MOST, usize::MAX, &mut buffer);
     for mut part in answer.chunks(part) {
         while let Some(object) = reader.next(&mut part)? {
             objects.push(bytes(object));

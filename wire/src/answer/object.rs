@@ -9,6 +9,10 @@ use serde_json::value::RawValue;
 use crate::protobuf::{self, Fields, Malformed};
 use crate::unreadable::Unreadable;
 
+/// Maximum number of `{` in an object of JSON. In memory each may take a hundred times the two bytes
+/// of `{}`. A Cluster of Karmada, which names each kind that it serves, has some thousands.
+const PARTS_MAX: usize = 65_536;
+
 /// Object that is not decoded.
 #[derive(Clone, Copy, Debug)]
 pub enum Object<'a> {
@@ -29,6 +33,21 @@ impl<'a> Object<'a> {
             return Ok(Self::Json(text.get()));
         }
         Ok(Self::Protobuf(protobuf::object(body)?))
+    }
+
+    /// Returns the text of an object of JSON, which any type may be decoded from: the memory that it
+    /// takes is bounded.
+    ///
+    /// # Errors
+    /// The object is protobuf, or has too many objects within it.
+    pub fn json(self) -> Result<&'a str, Unreadable> {
+        let Self::Json(text) = self else {
+            return Err(Unreadable::NotAskedFor);
+        };
+        match memchr::memchr_iter(b'{', text.as_bytes()).count() > PARTS_MAX {
+            true => Err(Unreadable::TooManyParts(PARTS_MAX)),
+            false => Ok(text),
+        }
     }
 
     /// Returns its length, in bytes.
@@ -53,7 +72,7 @@ impl<'a> Object<'a> {
     /// The object is no Status.
     pub fn status(self) -> Result<Status, Unreadable> {
         match self {
-            Self::Json(text) => Ok(serde_json::from_str(text)?),
+            Self::Json(_) => Ok(serde_json::from_str(self.json()?)?),
             Self::Protobuf(message) => Ok(status(message)?),
         }
     }
@@ -134,4 +153,23 @@ fn status(message: &[u8]) -> Result<Status, Malformed> {
         causes: Vec::new(),
         retry_after_seconds: 0,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn object_of_too_many_parts_is_an_error() {
+        let object = |parts: usize| format!(r#"{{"managedFields": [{}]}}"#, "{},".repeat(parts));
+        let most = object(PARTS_MAX - 1);
+        assert_eq!(Object::Json(&most).json().ok(), Some(&*most));
+        let error = Object::Json(&object(PARTS_MAX)).json().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it has more than 65536 objects within it"
+        );
+        let error = Object::Protobuf(b"").json().unwrap_err();
+        assert!(matches!(error, Unreadable::NotAskedFor));
+    }
 }

@@ -1,7 +1,10 @@
 //! Pages of lists, which are read as they arrive. Of protobuf one object at a time is held, so
 //! hundreds of lists that are read at once take little memory. Of JSON the whole page is held.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::value::RawValue;
 
 use super::object::Object;
@@ -31,6 +34,8 @@ pub struct PageReader<'b> {
     held: &'b mut Vec<u8>,
     /// Maximum bytes of an object of protobuf.
     object_most: u64,
+    /// Number of objects that may still follow.
+    objects_left: usize,
     /// Bytes that are read.
     at: u64,
     /// Offset of the end of the list; `None` outside a list.
@@ -73,13 +78,14 @@ enum Value<'p> {
 }
 
 impl<'b> PageReader<'b> {
-    /// Returns a reader of a page whose objects have `object_most` bytes at most. It holds text in
-    /// `buffer`, so many pages need one allocation.
-    pub fn new(object_most: usize, buffer: &'b mut Vec<u8>) -> Self {
+    /// Returns a reader of a page of at most `objects_most` objects, each of at most `object_most`
+    /// bytes. It holds text in `buffer`, so many pages need one allocation.
+    pub fn new(object_most: usize, objects_most: usize, buffer: &'b mut Vec<u8>) -> Self {
         buffer.clear();
         Self {
             held: buffer,
             object_most: object_most as u64,
+            objects_left: objects_most,
             at: 0,
             list_end: None,
             step: Step::Magic,
@@ -91,13 +97,16 @@ impl<'b> PageReader<'b> {
     /// the part is read.
     ///
     /// # Errors
-    /// The answer is no page, or the object is too long: [`Unreadable::TooLong`].
+    /// The answer is no page, the object is too long ([`Unreadable::TooLong`]), or one too many
+    /// ([`Unreadable::TooMany`]).
     pub fn next<'o, 'p: 'o>(
         &'o mut self,
         part: &mut &'p [u8],
     ) -> Result<Option<Object<'o>>, Unreadable> {
         while let Some((field, value)) = self.value(part)? {
             if field == CONTENT {
+                let left = self.objects_left.checked_sub(1);
+                self.objects_left = left.ok_or(Unreadable::TooMany)?;
                 return Ok(Some(Object::Protobuf(match value {
                     Value::Part(value) => value,
                     Value::Held => self.held,
@@ -115,11 +124,11 @@ impl<'b> PageReader<'b> {
     /// Ends the page after the last part. Returns its fields, and the objects of a page of JSON.
     ///
     /// # Errors
-    /// The answer is no page, or breaks off.
+    /// The answer is no page, breaks off, or has too many objects ([`Unreadable::TooMany`]).
     pub fn finish(self) -> Result<(Page, Vec<Object<'b>>), Unreadable> {
         let is_over = matches!(self.step, Step::Key(Varint { shift: 0, .. }));
         match (self.step, self.page, self.list_end) {
-            (Step::Magic | Step::Json, ..) => Ok(json(self.held)?),
+            (Step::Magic | Step::Json, ..) => json(self.held, self.objects_left),
             (_, Some(page), None) if is_over => Ok((page, Vec::new())),
             _ => Err(Malformed::Cut.into()),
         }
@@ -280,12 +289,12 @@ fn list_meta(message: &[u8]) -> Result<Page, Malformed> {
     })
 }
 
-fn json(text: &[u8]) -> serde_json::Result<(Page, Vec<Object<'_>>)> {
+fn json(text: &[u8], most: usize) -> Result<(Page, Vec<Object<'_>>), Unreadable> {
     #[derive(Deserialize)]
     struct List<'a> {
         metadata: Metadata,
         #[serde(borrow)]
-        items: Option<Vec<&'a RawValue>>,
+        items: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -299,8 +308,45 @@ fn json(text: &[u8]) -> serde_json::Result<(Page, Vec<Object<'_>>)> {
         version: metadata.resource_version.unwrap_or_default(),
         token: metadata.token.filter(|token| !token.is_empty()),
     };
-    let items = items.unwrap_or_default().into_iter();
-    Ok((page, items.map(|text| Object::Json(text.get())).collect()))
+    let mut objects = Vec::new();
+    if let Some(items) = items {
+        let into = Objects {
+            into: &mut objects,
+            most,
+        };
+        let read = serde_json::Deserializer::from_str(items.get()).deserialize_seq(into);
+        if let Err(error) = read {
+            return Err(match objects.len() > most {
+                true => Unreadable::TooMany,
+                false => error.into(),
+            });
+        }
+    }
+    Ok((page, objects))
+}
+
+/// Visitor that collects the objects of a list, up to the first one beyond `most`.
+struct Objects<'v, 'a> {
+    into: &'v mut Vec<Object<'a>>,
+    most: usize,
+}
+
+impl<'a> Visitor<'a> for Objects<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "a list of at most {} objects", self.most)
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut from: A) -> Result<(), A::Error> {
+        while let Some(object) = from.next_element::<&RawValue>()? {
+            self.into.push(Object::Json(object.get()));
+            if self.into.len() > self.most {
+                return Err(A::Error::invalid_length(self.into.len(), &self));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -310,10 +356,19 @@ mod tests {
 
     const ALL: usize = usize::MAX;
 
-    /// Reads an answer that arrives in parts of that size.
+    /// Reads an answer that arrives in parts of that size, with objects of `most` bytes at most.
     fn read(answer: &[u8], part: usize, most: usize) -> Result<(Page, Vec<String>), Unreadable> {
+        read_few(answer, part, [most, ALL])
+    }
+
+    /// Reads an answer with objects of `most` bytes, and so `many`, at most.
+    fn read_few(
+        answer: &[u8],
+        part: usize,
+        [most, many]: [usize; 2],
+    ) -> Result<(Page, Vec<String>), Unreadable> {
         let mut held = Vec::new();
-        let mut reader = PageReader::new(most, &mut held);
+        let mut reader = PageReader::new(most, many, &mut held);
         let mut objects = Vec::new();
         let text = |object: Object<'_>| match object {
             Object::Json(text) => text.to_owned(),
@@ -374,6 +429,23 @@ mod tests {
             assert!(matches!(read(299), Err(Unreadable::TooLong)));
             assert!(read(300).is_ok());
         }
+    }
+
+    #[test]
+    fn page_with_too_many_objects_is_an_error() {
+        let json = br#"{"items": [{}, 1, "three"], "metadata": {}}"#;
+        for answer in [&*answer(), json] {
+            for part in [7, 2000] {
+                let read = |many| read_few(answer, part, [ALL, many]);
+                assert!(matches!(read(2), Err(Unreadable::TooMany)));
+                assert_eq!(read(3).unwrap().1.len(), 3);
+            }
+        }
+        let null = br#"{"items": null, "metadata": {}}"#;
+        assert!(read_few(null, 7, [ALL, 0]).is_ok());
+        let wrong = br#"{"items": {}, "metadata": {}}"#;
+        let read = read_few(wrong, 7, [ALL, 0]);
+        assert!(matches!(read, Err(Unreadable::Json(_))));
     }
 
     #[test]

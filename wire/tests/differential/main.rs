@@ -234,7 +234,7 @@ proptest! {
         let answer = enveloped("discovery.k8s.io/v1", "EndpointSliceList", &list);
         prop_assert_eq!(object(&answer), Ok(&*list));
         let (mut buffer, mut read) = (Vec::new(), Vec::new());
-        let mut reader = PageReader::new(usize::MAX, &mut buffer);
+        let mut reader = PageReader::new(usize::MAX, usize::MAX, &mut buffer);
         for mut part in answer.chunks(part) {
             while let Some(object) = reader.next(&mut part).expect("a page") {
                 match object {

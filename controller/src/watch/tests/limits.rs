@@ -34,6 +34,11 @@ async fn oversized_list_is_rejected_until_it_shrinks() {
             "more Services than 3 (--max-member-objects)",
         ),
         (
+            limited(3, MIB, MIB),
+            &vec!["1".to_owned(); 1000],
+            "more Services than 3 (--max-member-objects)",
+        ),
+        (
             limited(9, 2 * MIB, MIB),
             &vec![large("a")],
             "take more than 1 MiB (--max-member-mib)",
