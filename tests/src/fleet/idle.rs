@@ -3,13 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::future::join_all;
+use tokio::time::timeout;
 
 use super::{Builder, Clusters};
 use crate::cluster::Cluster;
 use crate::eventually::{LONG, eventually};
 use crate::store::{Content, Store};
+
+/// Maximum time until clusters are again as at their start.
+const RENEWED_WITHIN: Duration = Duration::from_secs(90);
 
 static IDLE: Mutex<Vec<Clusters>> = Mutex::new(Vec::new());
 
@@ -38,7 +43,8 @@ async fn groups(cluster: &Cluster) -> Result<BTreeSet<String>, kube::Error> {
     Ok(served.groups.into_iter().map(|group| group.name).collect())
 }
 
-/// Returns idle clusters of these names, with those that they lack. `None` if there are none.
+/// Returns idle clusters of these names, with those that they lack. `None` if there are none. Those
+/// whose API servers do not follow their stores back to the start in time end.
 pub(super) async fn take(builder: &Builder) -> Option<Clusters> {
     let mut taken = {
         let mut idle = idle();
@@ -50,7 +56,11 @@ pub(super) async fn take(builder: &Builder) -> Option<Clusters> {
         let index = largest.map(|(index, _)| index)?;
         idle.swap_remove(index)
     };
-    taken.renew(builder.members.len()).await;
+    let renewed = timeout(RENEWED_WITHIN, taken.renew(builder.members.len())).await;
+    if renewed.is_err() {
+        eprintln!("clusters not used again: not as at their start within {RENEWED_WITHIN:?}");
+        return None;
+    }
     taken.grow(builder).await;
     Some(taken)
 }
