@@ -32,6 +32,13 @@ pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
     Ok(time.into())
 }
 
+/// Returns the CPU of a process during that time from now on, in percent of a core.
+pub(crate) async fn cpu_during(pid: u32, time: Duration) -> anyhow::Result<f64> {
+    let before = cpu_time(pid)?;
+    tokio::time::sleep(time).await;
+    Ok((cpu_time(pid)? - before).as_secs_f64() / time.as_secs_f64() * 100.0)
+}
+
 /// Returns the CPU time of the calling thread.
 pub(crate) fn own_cpu_time() -> anyhow::Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())

@@ -5,14 +5,13 @@ use std::time::Duration;
 use anyhow::ensure;
 use causeway_tests::Running;
 use causeway_tests::otlp::Collector;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use crate::controller::environment::Environment as Programs;
 use crate::controller::load::Load as Changes;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
-use crate::pairs::{Pairs, both};
+use crate::pairs::{Pairs, in_turns};
 use crate::report::Row;
 use crate::webhook::environment::{Environment, nothing_was_refused};
 use crate::webhook::load::Load;
@@ -26,33 +25,34 @@ const CHANGE_RATIO: f64 = 1.02;
 
 /// Measures the webhook and the controller.
 pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
-    let mut rows = webhook(quick)?;
-    rows.push(crate::runtime()?.block_on(controller(quick))?);
-    Ok(rows)
+    crate::runtime()?.block_on(async {
+        let mut rows = webhook(quick).await?;
+        rows.push(controller(quick).await?);
+        Ok(rows)
+    })
 }
 
-/// Scrapes metrics every second, as Prometheus does.
-async fn scrape(admin: String) -> std::io::Result<()> {
-    let accept = "application/openmetrics-text; version=1.0.0";
-    let request = format!("GET /metrics HTTP/1.0\r\nhost: {admin}\r\naccept: {accept}\r\n\r\n");
-    loop {
-        let mut stream = TcpStream::connect(&admin).await?;
-        stream.write_all(request.as_bytes()).await?;
-        stream.read_to_end(&mut Vec::new()).await?;
-        tokio::time::sleep(Duration::from_secs(1)).await;
+/// Scrapes metrics every second, as Prometheus does, while something else is done.
+async fn scraped<T>(program: &Running, work: impl Future<Output = T>) -> T {
+    let scraping = async {
+        loop {
+            program.openmetrics().await;
+            sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        () = scraping => unreachable!("scraping does not end"),
+        done = work => done,
     }
 }
 
-fn webhook(quick: bool) -> anyhow::Result<Vec<Row>> {
+async fn webhook(quick: bool) -> anyhow::Result<Vec<Row>> {
     let (services, turns) = if quick { (50, 2) } else { (1000, 8) };
-    let runtime = crate::runtime()?;
-    let (env, traced, collector) = runtime.block_on(async {
-        let collector = Collector::start().await;
-        let env = Environment::start(services).await?;
-        let traced = env.installation.webhook().on_core(machine::SERVER);
-        let traced = traced.arg(format!("--otlp-endpoint={}", collector.url()));
-        anyhow::Ok((env, traced.start().await, collector))
-    })?;
+    let collector = Collector::start().await;
+    let env = Environment::start(services).await?;
+    let traced = env.installation.webhook().on_core(machine::SERVER);
+    let traced = traced.arg(format!("--otlp-endpoint={}", collector.url()));
+    let traced = traced.start().await;
     let plain_load = load(&env, &env.webhook, services, quick)?;
     let traced_load = load(&env, &traced, services, quick)?;
     let (mut of_scraped, mut of_traced) = (Pairs::default(), Pairs::default());
@@ -62,32 +62,28 @@ fn webhook(quick: bool) -> anyhow::Result<Vec<Row>> {
         let (mut rates, mut order) = ([0.0; 3], [0, 1, 2]);
         order.rotate_left(turn % 3);
         for kind in order {
-            let admin = env.webhook.admin().to_owned();
-            let scraper = (kind == 1).then(|| runtime.spawn(scrape(admin)));
-            let load = if kind == 2 { &traced_load } else { &plain_load };
-            rates[kind] = load.run()?.per_second();
-            if let Some(scraper) = scraper {
-                ensure!(!scraper.is_finished(), "the scraper failed");
-                scraper.abort();
-            }
+            let round = match kind {
+                0 => plain_load.run().await,
+                1 => scraped(&env.webhook, plain_load.run()).await,
+                _ => traced_load.run().await,
+            };
+            rates[kind] = round?.per_second();
         }
         let [plain, scraped, traced] = rates;
         of_scraped.note(plain, scraped);
         of_traced.note(plain, traced);
     }
     env.fleet.hub().resume();
-    runtime.block_on(async {
-        nothing_was_refused(&env.webhook).await?;
-        nothing_was_refused(&traced).await?;
-        drop((traced, env));
-        ensure!(quick || collector.connections() > 0, "no traces arrived");
-        let scraped = "validate, metrics scraped every second: requests";
-        let traced = "validate, 1 % of the traces sampled: requests";
-        Ok(vec![
-            of_scraped.row(scraped, "1/s").ratio_at_least(SCRAPED_RATIO),
-            of_traced.row(traced, "1/s").ratio_at_least(TRACED_RATIO),
-        ])
-    })
+    nothing_was_refused(&env.webhook).await?;
+    nothing_was_refused(&traced).await?;
+    drop((traced, env));
+    ensure!(quick || collector.connections() > 0, "no traces arrived");
+    let scraped = "validate, metrics scraped every second: requests";
+    let traced = "validate, 1 % of the traces sampled: requests";
+    Ok(vec![
+        of_scraped.row(scraped, "1/s").ratio_at_least(SCRAPED_RATIO),
+        of_traced.row(traced, "1/s").ratio_at_least(TRACED_RATIO),
+    ])
 }
 
 /// Returns requests as an API server sends them that makes traces, of which it samples 1 %.
@@ -119,18 +115,14 @@ async fn controller(quick: bool) -> anyhow::Result<Row> {
     let controller = env.synced(&served, 0).await?;
     let pick = |number: u32| number % services;
     changes.run(&served, pick).await;
-    let mut pairs = Pairs::default();
-    for turn in 0..turns {
-        let times = both(turn, async |kind| {
-            let admin = controller.0.admin().to_owned();
-            let scraper = (kind == 1).then(|| tokio::spawn(scrape(admin)));
-            let time = changes.run(&served, pick).await.percentile(0.5);
-            scraper.inspect(tokio::task::JoinHandle::abort);
-            Ok(time)
-        });
-        let times = times.await?;
-        pairs.note(times[0], times[1]);
-    }
+    let outcomes = in_turns(turns, async |kind| {
+        let changes = changes.run(&served, pick);
+        Ok(match kind {
+            0 => changes.await,
+            _ => scraped(&controller.0, changes).await,
+        })
+    });
+    let p50 = Pairs::of(&outcomes.await?, |outcome| outcome.percentile(0.5));
     let name = format!("{per_second}/s, 10 consumers, metrics scraped every second: p50");
-    Ok(pairs.row(name, "ms").ratio_at_most(CHANGE_RATIO))
+    Ok(p50.row(name, "ms").ratio_at_most(CHANGE_RATIO))
 }

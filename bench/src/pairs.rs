@@ -7,18 +7,24 @@ use crate::report::Row;
 
 /// Neighbouring rounds: of the floor, and of the program.
 #[derive(Debug, Default)]
-pub(crate) struct Pairs(Vec<(f64, f64)>);
+pub(crate) struct Pairs(Vec<[f64; 2]>);
 
 impl Pairs {
+    /// Returns a figure of each round.
+    pub(crate) fn of<T>(rounds: &[[T; 2]], figure: impl Fn(&T) -> f64) -> Self {
+        let pairs = rounds.iter().map(|both| both.each_ref().map(&figure));
+        Self(pairs.collect())
+    }
+
     pub(crate) fn note(&mut self, floor: f64, value: f64) {
-        self.0.push((floor, value));
+        self.0.push([floor, value]);
     }
 
     /// Returns the medians of both, and that of their ratio.
     pub(crate) fn row(&self, name: impl Into<String>, unit: &'static str) -> Row {
-        let of = |value: fn(&(f64, f64)) -> f64| median(self.0.iter().map(value));
-        let row = Row::new(name, of(|pair| pair.1), unit).beside(of(|pair| pair.0));
-        let ratio = |pair: &(f64, f64)| pair.1 / pair.0;
+        let of = |value: fn(&[f64; 2]) -> f64| median(self.0.iter().map(value));
+        let row = Row::new(name, of(|pair| pair[1]), unit).beside(of(|pair| pair[0]));
+        let ratio = |pair: &[f64; 2]| pair[1] / pair[0];
         Row {
             ratio: Some(of(ratio)),
             interval: Some(interval(self.0.iter().map(ratio))),
@@ -28,7 +34,7 @@ impl Pairs {
 
     /// Returns the median of the differences.
     pub(crate) fn more(&self, name: impl Into<String>, unit: &'static str) -> Row {
-        row_of(self.0.iter().map(|pair| pair.1 - pair.0), name, unit)
+        row_of(self.0.iter().map(|pair| pair[1] - pair[0]), name, unit)
     }
 }
 
@@ -43,10 +49,16 @@ pub(crate) async fn both<T>(
     Ok(both)
 }
 
-impl FromIterator<(f64, f64)> for Pairs {
-    fn from_iter<I: IntoIterator<Item = (f64, f64)>>(pairs: I) -> Self {
-        Self(pairs.into_iter().collect())
+/// Measures the floor and the program so often, in turns.
+pub(crate) async fn in_turns<T>(
+    rounds: usize,
+    mut measure: impl AsyncFnMut(usize) -> anyhow::Result<T>,
+) -> anyhow::Result<Vec<[T; 2]>> {
+    let mut measured = Vec::new();
+    for round in 0..rounds {
+        measured.push(both(round, &mut measure).await?);
     }
+    Ok(measured)
 }
 
 /// Returns the median of several rounds, with its interval.
@@ -106,14 +118,12 @@ mod tests {
     fn neighbours_are_compared() {
         // The machine becomes slower, by more than the difference.
         let speeds = (1..=20).map(|turn| 1000.0 / f64::from(turn));
-        let pairs: Pairs = speeds
-            .map(|speed| (speed, speed * (0.91 - speed / 1e5)))
-            .collect();
-        let row = pairs.row("requests", "1/s");
+        let pairs = speeds.map(|speed| [speed, speed * (0.91 - speed / 1e5)]);
+        let row = Pairs(pairs.collect()).row("requests", "1/s");
         assert!((0.90..0.91).contains(&row.ratio.unwrap()), "{row:?}");
         assert!(row.interval.unwrap().1 < 0.92, "{row:?}");
-        let more: Pairs = (0..20).map(f64::from).map(|one| (one, 2.0 * one)).collect();
-        let more = more.more("latency", "ms");
+        let pairs = (0..20).map(f64::from).map(|one| [one, 2.0 * one]);
+        let more = Pairs(pairs.collect()).more("latency", "ms");
         assert_eq!((more.value, more.interval), (9.5, Some((5.0, 14.0))));
         assert!(median(std::iter::empty()).is_nan());
     }

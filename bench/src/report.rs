@@ -10,7 +10,7 @@ use serde::Serialize;
 const MOST_TAKEN: f64 = 5.0;
 
 /// One figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) value: f64,
@@ -32,15 +32,10 @@ impl Row {
             name: name.into(),
             value,
             unit,
-            floor: None,
-            ratio: None,
-            interval: None,
-            goal: None,
-            met: None,
+            ..Self::default()
         }
     }
 
-    /// Adds the floor.
     pub(crate) fn beside(mut self, floor: f64) -> Self {
         self.floor = Some(floor);
         self.ratio = (floor > 0.0).then(|| self.value / floor);
@@ -58,24 +53,20 @@ impl Row {
         self
     }
 
-    /// Adds the goal that the value is at most this.
     pub(crate) fn at_most(self, most: f64) -> Self {
         let goal = format!("<= {most} {}", self.unit);
         self.with_goal(goal, false, |value| value <= most)
     }
 
-    /// Adds the goal that the value is at least this.
     pub(crate) fn at_least(self, least: f64) -> Self {
         let goal = format!(">= {least} {}", self.unit);
         self.with_goal(goal, false, |value| value >= least)
     }
 
-    /// Adds the goal that the ratio is at least this.
     pub(crate) fn ratio_at_least(self, least: f64) -> Self {
         self.with_goal(format!("ratio >= {least}"), true, |ratio| ratio >= least)
     }
 
-    /// Adds the goal that the ratio is at most this.
     pub(crate) fn ratio_at_most(self, most: f64) -> Self {
         self.with_goal(format!("ratio <= {most}"), true, |ratio| ratio <= most)
     }

@@ -46,19 +46,15 @@ where
     stream.set_nodelay(true).ok();
     let service = service_fn(|request| respond(request).map(Ok::<_, Infallible>));
     let server = http1::Builder::new();
-    match tls {
-        None => server
-            .serve_connection(TokioIo::new(stream), service)
-            .await
-            .ok(),
-        Some(tls) => match tls.accept(stream).await {
-            Ok(stream) => server
-                .serve_connection(TokioIo::new(stream), service)
-                .await
-                .ok(),
-            Err(_) => None,
-        },
-    };
+    if let Some(tls) = tls {
+        if let Ok(stream) = tls.accept(stream).await {
+            let served = server.serve_connection(TokioIo::new(stream), service);
+            served.await.ok();
+        }
+    } else {
+        let served = server.serve_connection(TokioIo::new(stream), service);
+        served.await.ok();
+    }
 }
 
 /// Returns an acceptor with that certificate and key, as PEM.

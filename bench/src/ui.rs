@@ -1,44 +1,37 @@
-//! `kubectl mcs ui`, as it is delivered, before a hub and members that are imitated: from a change in
-//! a member to the event of the page.
+//! `kubectl mcs ui`, as it is delivered, before a hub and members that are imitated: from a change
+//! in a member to the event of the page.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use causeway_tests::Ui;
 use causeway_tests::reaper::Reaper;
 use causeway_tests::ui::Page;
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::timeout;
 
+use crate::controller::load::Load;
 use crate::controller::sim::slices::{namespace, service_name};
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
 use crate::pairs::percentile;
 use crate::report::Row;
 
-const CONSUMERS: u32 = 10;
+const CONSUMERS: usize = 10;
 /// Maximum milliseconds from a change to its event.
 const LATENCY: f64 = 200.0;
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Measures.
 pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
     crate::runtime()?.block_on(measure(quick))
 }
 
 async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
-    let (members, services): (u32, u32) = if quick { (6, 20) } else { (100, 1000) };
+    let (members, services): (usize, u32) = if quick { (6, 20) } else { (100, 1000) };
     let (per_second, rest) = if quick { (20.0, 1) } else { (25.0, 10) };
-    // Members provide as many services as each other, each for the members that follow.
-    let number = |member: u32| u16::try_from(member % members).unwrap_or_default();
-    let specs = (0..services).map(|service| {
-        let others = 1..=CONSUMERS.min(members - 1);
-        ServiceSpec::new(number(service), others.map(|step| number(service + step)))
-    });
-    let members_count = usize::try_from(members)?;
-    let simulation = Simulation::serve(members_count, specs.collect(), Access::Plain).await?;
-    let simulation = Arc::new(simulation);
+    let specs = ServiceSpec::ring(members, CONSUMERS).into_iter().cycle();
+    let specs = specs.take(services as usize).collect();
+    let simulation = Simulation::serve(members, specs, Access::Plain).await?;
     let directory = tempfile::tempdir()?;
     let kubeconfig = directory.path().join("hub.kubeconfig");
     std::fs::write(&kubeconfig, simulation.kubeconfig()).context("the kubeconfig of the hub")?;
@@ -55,17 +48,15 @@ async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
     shown.with_context(|| format!("not all is shown: {}", ui.process().log_tail(20)))?;
     let synced = begun.elapsed();
     let pid = ui.process().pid();
+    let at_rest = machine::cpu_during(pid, Duration::from_secs(rest)).await?;
     let before = machine::cpu_time(pid)?;
-    sleep(Duration::from_secs(rest)).await;
-    let at_rest = (machine::cpu_time(pid)? - before).as_secs_f64();
-    let before = machine::cpu_time(pid)?;
-    let latencies = latencies(&simulation, services, per_second, &mut page).await?;
+    let load = Load::new(per_second, f64::from(services) / per_second);
+    let latencies = latencies(&simulation, load, &mut page).await?;
     let of_changes = (machine::cpu_time(pid)? - before).as_secs_f64();
     let name = |what: &str| format!("ui, {members} clusters, {services} services: {what}");
     let row = |what: &str, value: f64, unit: &'static str| Row::new(name(what), value, unit);
     let percentile = |part| percentile(&latencies, 0, part);
     let per_change = of_changes * 1000.0 / f64::from(services);
-    let at_rest = at_rest / rest as f64 * 100.0;
     Ok(vec![
         row("from a change to its event, p50", percentile(0.5), "ms"),
         row("from a change to its event, p99", percentile(0.99), "ms").at_most(LATENCY),
@@ -79,24 +70,16 @@ async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
 /// Replaces a pod of each service, one after the other. Nobody copies the new one, so each row
 /// changes.
 async fn latencies(
-    simulation: &Arc<Simulation>,
-    services: u32,
-    per_second: f64,
+    simulation: &Simulation,
+    load: Load,
     page: &mut Page,
 ) -> anyhow::Result<Vec<Duration>> {
-    let begun = tokio::time::Instant::now();
-    let simulation = simulation.clone();
-    let changes = tokio::spawn(async move {
-        let mut changed = Vec::new();
-        for service in 0..services {
-            let since = Duration::from_secs_f64(f64::from(service) / per_second);
-            sleep_until(begun + since).await;
-            changed.push(Instant::now());
-            simulation.replace_pod(service);
-        }
-        changed
+    let mut changed = Vec::new();
+    let changes = load.make(simulation, |service| {
+        changed.push(Instant::now());
+        service
     });
-    let keys = (0..services).map(|service| {
+    let keys = (0..load.changes()).map(|service| {
         let (namespace, name) = (namespace(service), service_name(service));
         (format!("MultiClusterService/{namespace}/{name}"), service)
     });
@@ -116,9 +99,8 @@ async fn latencies(
             }
         }
     };
-    let arrived = timeout(PATIENCE, all).await;
+    let ((), arrived) = tokio::join!(changes, timeout(PATIENCE, all));
     arrived.with_context(|| format!("{} changes were never shown", awaited.len()))?;
-    let changed = changes.await?;
     let latency = |(service, at): (u32, Instant)| at.duration_since(changed[service as usize]);
     Ok(shown.into_iter().map(latency).collect())
 }

@@ -10,7 +10,7 @@ use causeway_tests::reaper::{Program, Reaper};
 use causeway_tests::{Running, binaries, ports};
 use tokio::time::sleep;
 
-use super::relay::{self, Wiring};
+use super::relay::Wiring;
 use super::sim::Simulation;
 use crate::machine;
 
@@ -88,8 +88,8 @@ impl Environment {
     pub(crate) async fn floor(&self, simulation: &Simulation) -> anyhow::Result<Subject> {
         let wiring = Wiring::of(simulation);
         let (floor, begun) = (self.relay(&wiring, false)?, Instant::now());
-        let (process, providers) = (floor.0.process(), wiring.providers.len());
-        while process.log_tail(providers).matches(relay::WATCHES).count() < providers {
+        while simulation.journal.watches() < wiring.providers.len() {
+            let process = floor.0.process();
             let patient = begun.elapsed() < PATIENCE && process.is_running();
             let log = process.log_tail(20);
             ensure!(patient, "the floor does not watch: {log}");
@@ -133,23 +133,21 @@ impl Subject {
     /// Waits until the controller leads and has synced with so many members, and, if `at_rest`, has
     /// nothing to plan, not even later.
     pub(crate) async fn reaches(&self, members: usize, at_rest: bool) -> anyhow::Result<()> {
-        let running = &self.0;
-        let begun = Instant::now();
-        loop {
+        let (running, begun) = (&self.0, Instant::now());
+        while !is_synced(running, members, at_rest).await {
             let patient = begun.elapsed() < PATIENCE && running.process().is_running();
             let log = || running.process().log_tail(30);
             ensure!(patient, "the controller is not synced: {}", log());
-            if matches!(running.get("/readyz").await, Ok((200, _)))
-                && is_synced(running, members, at_rest).await
-            {
-                return Ok(());
-            }
             sleep(LOOK_EVERY).await;
         }
+        Ok(())
     }
 }
 
 async fn is_synced(running: &Running, members: usize, at_rest: bool) -> bool {
+    if !matches!(running.get("/readyz").await, Ok((200, _))) {
+        return false;
+    }
     let metrics = running.metrics().await;
     let get = |name: &str, labels: &[(&str, &str)]| {
         let name = format!("causeway_controller_{name}");

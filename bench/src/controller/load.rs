@@ -38,7 +38,7 @@ impl Load {
     }
 
     /// Makes the changes, each in the service that `pick` returns.
-    pub(crate) async fn make(self, simulation: &Simulation, pick: impl Fn(u32) -> u32) {
+    pub(crate) async fn make(self, simulation: &Simulation, mut pick: impl FnMut(u32) -> u32) {
         let begun = tokio::time::Instant::now();
         for number in 0..self.changes() {
             sleep_until(begun + Duration::from_secs_f64(f64::from(number) / self.per_second)).await;

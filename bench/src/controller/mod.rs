@@ -42,7 +42,6 @@ enum Group {
     Real,
 }
 
-/// Measures.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
     let quick = args.common.quick;
     let runtime = crate::runtime()?;

@@ -1,5 +1,6 @@
 //! Time of a change from its provider to its consumers, and the writes for it.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
@@ -7,7 +8,7 @@ use tokio::time::sleep;
 use super::environment::{Environment, Subject};
 use super::load::{Load, Outcome};
 use super::sim::{Access, ServiceSpec, Simulation};
-use crate::pairs::{Pairs, both};
+use crate::pairs::{Pairs, in_turns};
 use crate::report::Row;
 
 const CONSUMERS: [u16; 2] = [1, 10];
@@ -15,7 +16,6 @@ const CONSUMERS: [u16; 2] = [1, 10];
 const LATENCY_RATIO: f64 = 1.5;
 /// Maximum of the CPU at the highest rate, as a multiple of the floor's.
 const CPU_RATIO: f64 = 2.0;
-const CHANGES_FOR_CPU: f64 = 10_000.0;
 
 const PER_SECOND: f64 = 100.0;
 /// Maxima of the latency and of the CPU, as multiples of those with the fewest services.
@@ -53,60 +53,59 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     for (load, rounds) in if quick { QUICK } else { FULL } {
         for (place, consumers) in (0..).zip(CONSUMERS) {
             let pick = |number: u32| place * services + number % services;
-            let (mut p50, mut p99, mut cpu): (Pairs, Pairs, Pairs) = Default::default();
-            let [mut changes, mut writes, mut hub_writes] = [0; 3];
-            for round in 0..*rounds {
-                let measured = both(round, async |turn| {
-                    let (simulation, subject) = programs[turn];
-                    // Warms up with other slices than those that are measured: a copy is written
-                    // ten times a second at most.
-                    let others = |number: u32| pick(services - 1 - number % services);
-                    Load::new(100.0, 0.2).run(simulation, others).await;
-                    one(simulation, subject, pick, *load).await
-                });
-                let measured = measured.await?;
-                let note = |pairs: &mut Pairs, of: &dyn Fn(&Measured) -> f64| {
-                    pairs.note(of(&measured[0]), of(&measured[1]));
-                };
-                note(&mut p50, &|one| one.outcome.percentile(0.5));
-                note(&mut p99, &|one| one.outcome.percentile(0.99));
-                note(&mut cpu, &Measured::cpu_of_many);
-                let [_, controller] = measured;
-                changes += controller.outcome.arrived.len();
-                lost += controller.outcome.lost;
-                writes += controller.writes;
-                hub_writes += controller.hub_writes;
-            }
+            let measured = in_turns(*rounds, async |turn| {
+                let (simulation, subject) = programs[turn];
+                // Warms up with other slices than those that are measured: a copy is written ten
+                // times a second at most.
+                let others = |number: u32| pick(services - 1 - number % services);
+                Load::new(100.0, 0.2).run(simulation, others).await;
+                one(simulation, subject, pick, *load).await
+            });
+            let measured = measured.await?;
+            let sum = |of: fn(&Measured) -> usize| -> usize {
+                let controller = measured.iter().map(|[_, controller]| of(controller));
+                controller.sum()
+            };
+            lost += sum(|one| one.outcome.lost);
+            let changes = sum(|one| one.outcome.arrived.len()) as f64;
             let per_second = load.per_second;
             let name = |what: &str| {
                 let plural = if consumers == 1 { "" } else { "s" };
                 format!("{per_second}/s, {consumers} consumer{plural}: {what}")
             };
-            let per_change = |what: &str, count: usize, most: f64| {
-                Row::new(name(what), count as f64 / changes as f64, "").at_most(most)
+            let row = |what: &str, unit, of: fn(&Measured) -> f64| {
+                Pairs::of(&measured, of).row(name(what), unit)
             };
-            let p99 = p99.row(name("p99"), "ms").ratio_at_most(LATENCY_RATIO);
+            let per_change = |what: &str, of: fn(&Measured) -> usize, most: f64| {
+                Row::new(name(what), sum(of) as f64 / changes, "").at_most(most)
+            };
+            let p99 = row("p99", "ms", Measured::p99).ratio_at_most(LATENCY_RATIO);
             if per_second == 50.0 {
                 rows.push(Row::new(name("p99 in all"), p99.value, "ms").at_most(100.0));
             }
             rows.extend([
-                p50.row(name("p50"), "ms"),
+                row("p50", "ms", Measured::p50),
                 p99,
-                per_change("copies written a change", writes, consumers.into()),
-                per_change("hub writes a change", hub_writes, 0.0),
+                per_change(
+                    "copies written a change",
+                    |one| one.writes,
+                    consumers.into(),
+                ),
+                per_change("hub writes a change", |one| one.hub_writes, 0.0),
             ]);
             if per_second >= 500.0 {
-                let cpu = cpu.row(name("CPU of 10,000 changes"), "s");
+                let cpu = row("CPU of 10,000 changes", "s", |one| one.cpu_of(10_000.0));
                 rows.push(cpu.ratio_at_most(CPU_RATIO));
             }
         }
     }
     let resting = format!("at rest for {rest} s: writes, Leases aside");
+    let refused = controlled.journal.refused.load(Relaxed);
     let none = |name: &str, count: usize| Row::new(name, count as f64, "").at_most(0.0);
     rows.extend([
         none(&resting, at_rest),
         none("changes that did not arrive within a minute", lost),
-        none("writes that were refused", controlled.journal.refusals()),
+        none("writes that were refused", refused),
     ]);
     Ok(rows)
 }
@@ -136,72 +135,54 @@ async fn one(
 }
 
 impl Measured {
-    /// Returns the CPU seconds of ten thousand changes.
-    fn cpu_of_many(&self) -> f64 {
-        self.cpu.as_secs_f64() / self.outcome.arrived.len() as f64 * CHANGES_FOR_CPU
-    }
-}
-
-/// Clusters with so many services, with their controller and rounds of changes.
-struct Place {
-    services: u32,
-    served: Simulation,
-    controller: Subject,
-    /// Rounds: p50 in milliseconds, and CPU of a change in microseconds.
-    rounds: Vec<(f64, f64)>,
-}
-
-impl Place {
-    async fn start(env: &Environment, services: u32) -> anyhow::Result<Self> {
-        let specs = ServiceSpec::new(0, [1]).times(services);
-        let served = Simulation::serve(2, specs, Access::Plain).await?;
-        Ok(Self {
-            controller: env.synced(&served, 0).await?,
-            services,
-            served,
-            rounds: Vec::new(),
-        })
+    fn p50(&self) -> f64 {
+        self.outcome.percentile(0.5)
     }
 
-    /// Adds a round of other services than those of the round before.
-    async fn measure(&mut self, seconds: f64) -> anyhow::Result<()> {
-        let (warm_up, load) = (Load::new(PER_SECOND, 0.3), Load::new(PER_SECOND, seconds));
-        let first = u32::try_from(self.rounds.len())? * (warm_up.changes() + load.changes());
-        // All over the services.
-        let step = (self.services / 1000).max(1) + 1;
-        let pick = |number: u32| (first + number).wrapping_mul(step) % self.services;
-        warm_up.run(&self.served, pick).await;
-        let cpu = self.controller.cpu()?;
-        let later = |number| pick(warm_up.changes() + number);
-        let outcome = load.run(&self.served, later).await;
-        let cpu = self.controller.cpu()? - cpu;
-        let cpu = cpu.as_secs_f64() * 1e6 / outcome.arrived.len() as f64;
-        self.rounds.push((outcome.percentile(0.5), cpu));
-        Ok(())
+    fn p99(&self) -> f64 {
+        self.outcome.percentile(0.99)
+    }
+
+    /// Returns the CPU seconds of so many changes.
+    fn cpu_of(&self, changes: f64) -> f64 {
+        self.cpu.as_secs_f64() / self.outcome.arrived.len() as f64 * changes
     }
 }
 
 /// Measures changes among few services and among many.
 pub(super) async fn growth(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
-    let (few, many) = if quick { (20, 100) } else { (1000, 100_000) };
+    let sizes: [u32; 2] = if quick { [20, 100] } else { [1000, 100_000] };
     let (rounds, seconds) = if quick { (1, 0.4) } else { (9, 0.8) };
-    let mut few = Place::start(env, few).await?;
-    let mut many = Place::start(env, many).await?;
+    let (warm_up, load) = (Load::new(PER_SECOND, 0.3), Load::new(PER_SECOND, seconds));
+    let mut places = Vec::new();
+    for services in sizes {
+        let specs = ServiceSpec::new(0, [1]).times(services);
+        let served = Simulation::serve(2, specs, Access::Plain).await?;
+        let controller = env.synced(&served, 0).await?;
+        places.push((services, served, controller));
+    }
     // A controller that has just synced is not at rest yet.
     sleep(Duration::from_secs(if quick { 0 } else { 10 })).await;
-    for _ in 0..rounds {
-        few.measure(seconds).await?;
-        many.measure(seconds).await?;
+    let mut measured = Vec::new();
+    for round in 0..rounds {
+        // Other services than those of the round before, all over the services.
+        let first = round * (warm_up.changes() + load.changes());
+        let measure = async |place: usize| {
+            let &(services, ref served, ref controller) = &places[place];
+            let step = (services / 1000).max(1) + 1;
+            let pick = |number: u32| (first + number).wrapping_mul(step) % services;
+            warm_up.run(served, pick).await;
+            let later = |number| pick(warm_up.changes() + number);
+            one(served, controller, later, load).await
+        };
+        measured.push([measure(0).await?, measure(1).await?]);
     }
-    let (least, most) = (few.services, many.services);
+    let [least, most] = sizes;
     let name = |what: &str| format!("{most} services, {PER_SECOND}/s: {what}, beside {least}");
-    let row = |what: &str, of: fn(&(f64, f64)) -> f64, unit| {
-        let rounds = few.rounds.iter().zip(&many.rounds);
-        let pairs: Pairs = rounds.map(|(few, many)| (of(few), of(many))).collect();
-        pairs.row(name(what), unit)
-    };
+    let row =
+        |what: &str, unit, of: fn(&Measured) -> f64| Pairs::of(&measured, of).row(name(what), unit);
     Ok(vec![
-        row("p50", |one| one.0, "ms").ratio_at_most(GROWN_LATENCY),
-        row("CPU of a change", |one| one.1, "us").ratio_at_most(GROWN_CPU),
+        row("p50", "ms", Measured::p50).ratio_at_most(GROWN_LATENCY),
+        row("CPU of a change", "us", |one| one.cpu_of(1e6)).ratio_at_most(GROWN_CPU),
     ])
 }

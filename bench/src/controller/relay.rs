@@ -25,9 +25,6 @@ use serde::{Deserialize, Serialize};
 use super::sim::Simulation;
 use super::sim::slices::{SliceId, member_name, texts};
 
-/// Line that the program prints once it watches a provider.
-pub(crate) const WATCHES: &str = "it watches";
-
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A file with the members, and the consumers of each service
@@ -115,7 +112,7 @@ pub(crate) async fn list(client: &Client) -> anyhow::Result<()> {
         let status = answer.status();
         ensure!(status.is_success(), "an API server answers {status}");
         let body = answer.into_body().collect().await?.to_bytes();
-        let (mut reader, mut part) = (PageReader::new(PAGE, &mut buffer), &*body);
+        let (mut reader, mut part) = (PageReader::new(PAGE, usize::MAX, &mut buffer), &*body);
         let mut count = 0;
         while reader.next(&mut part)?.is_some() {
             count += 1;
@@ -143,7 +140,6 @@ async fn follow(relay: Arc<Relay>, provider: usize) -> anyhow::Result<()> {
     // An API server ends a watch now and then.
     loop {
         let mut events = pin!(slices.watch(&params, &version).await?);
-        println!("{WATCHES}");
         while let Some(event) = events.try_next().await? {
             match event {
                 WatchEvent::Added(slice) | WatchEvent::Modified(slice) => {
@@ -184,7 +180,7 @@ impl Relay {
 fn copied(source: &EndpointSlice, provider: &str) -> Option<(SliceId, EndpointSlice)> {
     let meta = &source.metadata;
     let uid = meta.uid.as_deref()?;
-    let id = SliceId::of_name(meta.name.as_deref()?)?;
+    let id = SliceId::of_uid(uid)?;
     let service = meta.labels.as_ref()?.get(labels::SERVICE_NAME)?;
     let version = meta.resource_version.as_deref()?;
     let mut copy = source.clone();

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use causeway::api::labels;
-use causeway_tests::{Fleet, Installation, Proxy, Space};
+use causeway_tests::{Fleet, Installation, Proxy, Space, service};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -60,13 +60,9 @@ async fn serve(
     consumers: usize,
     access: Access,
 ) -> anyhow::Result<Simulation> {
-    let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
-    let spec = |member: usize| {
-        let others = 1..=consumers.min(members - 1);
-        let consumers = others.map(|step| number(member + step));
-        ServiceSpec::new(number(member), consumers).slices(SLICES, ENDPOINTS)
-    };
-    let services = (0..members).flat_map(|member| std::iter::repeat_n(spec(member), services));
+    let ring = ServiceSpec::ring(members, consumers).into_iter();
+    let specs = ring.map(|spec| spec.slices(SLICES, ENDPOINTS));
+    let services = specs.flat_map(|spec| std::iter::repeat_n(spec, services));
     Simulation::serve(members, services.collect(), access).await
 }
 
@@ -143,8 +139,8 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     // All slices and copies have nearly the same length.
     let json = served.json().concat().len() * slices;
     let cpus = few.iter().map(|one| one.cpu / (json as f64 / 1e9));
-    let floor = decode_floor(&served)?;
-    let beside = Pairs::from_iter(cpus.clone().map(|cpu| (floor, cpu)));
+    let (floor, mut beside) = (decode_floor(&served)?, Pairs::default());
+    cpus.clone().for_each(|cpu| beside.note(floor, cpu));
     let of_json = of_few("CPU of a GB of that JSON");
     let in_memory = format!("{of_json}, beside IgnoredAny from memory");
     rows.extend([
@@ -206,10 +202,7 @@ pub(super) async fn five_hundred(env: &Environment, quick: bool) -> anyhow::Resu
         rounds.push(started);
         // Work that is left after synced is not rest.
         sleep(rest).await;
-        let cpu = controller.cpu()?;
-        sleep(rest).await;
-        let cpu = controller.cpu()? - cpu;
-        at_rest.push(cpu.as_secs_f64() / rest.as_secs_f64() * 100.0);
+        at_rest.push(machine::cpu_during(controller.0.process().pid(), rest).await?);
         controller.end().await;
     }
     let slices = services * usize::from(SLICES);
@@ -267,12 +260,9 @@ async fn narrow(at: &Installation, space: &Space<'_>, all: u32) -> anyhow::Resul
     let (exposed, changes) = (all.div_ceil(200), all.div_ceil(5));
     let member = space.fleet().member("member1");
     for name in (0..exposed).map(slices::service_name) {
-        let namespace = space.name();
-        let of = format!("metadata: {{name: {name}, namespace: {namespace}}}");
         // Kubernetes leaves alone the slices of a Service without a selector.
-        let own =
-            format!("{{apiVersion: v1, kind: Service, {of}, spec: {{ports: [{{port: 80}}]}}}}");
-        member.apply(&own).await.ok();
+        let own = service(&name).port("http", 80).without_selector();
+        own.create(member, space).await;
         space.expose(&name, ["member1"], ["nobody"]).await;
     }
     let proxy = Proxy::before(member).await;

@@ -1,5 +1,7 @@
 //! Changes of tunnelled members, beside members that are dialled, and while the tunnel is cut.
 
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use causeway_tests::Running;
@@ -11,7 +13,7 @@ use crate::controller::environment::{Environment, Subject};
 use crate::controller::load::{Load, Outcome};
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
-use crate::pairs::{Pairs, both, row_of};
+use crate::pairs::{Pairs, in_turns, row_of};
 use crate::report::Row;
 
 const MEMBERS: usize = 2;
@@ -34,11 +36,11 @@ struct Place {
 }
 
 impl Place {
-    /// Starts the controller. Agents connect to `tunnel`, or by the relay if there is one.
+    /// Starts the controller. Agents connect to the tunnel at that address, which may be a relay's.
     async fn start(
         env: &Environment,
         services: u32,
-        tunnel: Option<(&Tunnel, Option<&Relay>)>,
+        tunnel: Option<(&Tunnel, SocketAddr)>,
     ) -> anyhow::Result<Self> {
         let access = match tunnel {
             Some(_) => Access::Tunnel,
@@ -46,17 +48,16 @@ impl Place {
         };
         let services = ServiceSpec::new(0, [1]).times(services);
         let served = Simulation::serve(MEMBERS, services, access).await?;
-        let (mut agents, mut flags) = (Vec::new(), Vec::new());
-        if let Some((tunnel, relay)) = tunnel {
-            flags.push(format!("--tunnel-front=http://{}", tunnel.front));
-            let address = relay.map_or(tunnel.agents, Relay::address);
+        let (mut agents, mut front) = (Vec::new(), None);
+        if let Some((tunnel, address)) = tunnel {
+            front = Some(format!("--tunnel-front=http://{}", tunnel.front));
             for member in (0..MEMBERS).map(member_name) {
                 agents.push(tunnel.agent(&member, address, served.tls()).await?);
             }
         }
-        let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+        let front = front.as_deref();
         Ok(Self {
-            controller: env.synced_with(&served, 0, &flags).await?,
+            controller: env.synced_with(&served, 0, front.as_slice()).await?,
             served,
             _agents: agents,
         })
@@ -68,20 +69,17 @@ pub(super) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     let (services, rounds, seconds) = if quick { (20, 1, 0.4) } else { (1000, 9, 3.0) };
     let tunnel = Tunnel::start().await?;
     let dialled = Place::start(env, services, None).await?;
-    let tunnelled = Place::start(env, services, Some((&tunnel, None))).await?;
+    let tunnelled = Place::start(env, services, Some((&tunnel, tunnel.agents))).await?;
     let pick = |number: u32| number % services;
-    let [mut p50, mut p99]: [Pairs; 2] = Default::default();
-    for round in 0..rounds {
-        let outcomes = both(round, async |turn| {
-            let served = &[&dialled, &tunnelled][turn].served;
-            let others = |number: u32| pick(services - 1 - number % services);
-            Load::new(100.0, 0.2).run(served, others).await;
-            Ok(Load::new(PER_SECOND, seconds).run(served, pick).await)
-        });
-        let [dialled, tunnelled] = outcomes.await?;
-        p50.note(dialled.percentile(0.5), tunnelled.percentile(0.5));
-        p99.note(dialled.percentile(0.99), tunnelled.percentile(0.99));
-    }
+    let outcomes = in_turns(rounds, async |turn| {
+        let served = &[&dialled, &tunnelled][turn].served;
+        let others = |number: u32| pick(services - 1 - number % services);
+        Load::new(100.0, 0.2).run(served, others).await;
+        Ok(Load::new(PER_SECOND, seconds).run(served, pick).await)
+    });
+    let outcomes = outcomes.await?;
+    let [p50, p99] =
+        [0.5, 0.99].map(|part| Pairs::of(&outcomes, |outcome: &Outcome| outcome.percentile(part)));
     let name = |what: &str| format!("a change, {PER_SECOND}/s, both members tunnelled: {what}");
     let [of_p50, of_p99] = ADDED;
     Ok(vec![
@@ -95,17 +93,14 @@ pub(super) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
 /// Measures cuts that lose all packets between agents and causeway-tunnel.
 pub(super) async fn cut(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
     // A cut that nobody notices is shorter.
-    let (rounds, lasts) = if quick {
-        (1, Duration::from_secs(1))
-    } else {
-        (3, CUT)
-    };
+    let lasts = if quick { Duration::from_secs(1) } else { CUT };
+    let rounds = if quick { 1 } else { 3 };
     let tunnel = Tunnel::start().await?;
     let relay = Relay::start(tunnel.agents, Duration::ZERO).await;
-    let place = Place::start(env, 1, Some((&tunnel, Some(&relay)))).await?;
+    let place = Place::start(env, 1, Some((&tunnel, relay.address()))).await?;
     let journal = &place.served.journal;
     let (mut noticed, mut arrived) = (Vec::new(), Vec::new());
-    let before = journal.reads().lists;
+    let before = journal.lists.load(Relaxed);
     for _ in 0..rounds {
         journal.take();
         relay.cut();
@@ -124,7 +119,7 @@ pub(super) async fn cut(env: &Environment, quick: bool) -> anyhow::Result<Vec<Ro
         arrived.push(after.map_or(f64::INFINITY, |after| after.as_secs_f64()));
         place.controller.synced(MEMBERS).await?;
     }
-    let lists = (journal.reads().lists - before) as f64;
+    let lists = (journal.lists.load(Relaxed) - before) as f64;
     let name = |what: &str| format!("cut of {} s: {what}", lasts.as_secs());
     let row = |what: &str, times: Vec<f64>| row_of(times.into_iter(), name(what), "s");
     let mut rows = vec![

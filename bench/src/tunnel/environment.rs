@@ -63,9 +63,10 @@ impl Tunnel {
         let leaf = Leaf {
             addresses: vec![agents.ip()],
             uris: vec![format!("causeway://{HUB}/tunnel")],
+            validity: DAY,
             ..Leaf::default()
         };
-        issue(&authority, &tls, leaf)?;
+        issue(&authority, &tls, &leaf)?;
         let program = binaries::causeway("causeway-tunnel");
         let program = Program::new(program, tls.with_extension("log"))
             .arg(format!("--agents-bind={agents}"))
@@ -88,9 +89,10 @@ impl Tunnel {
         let leaf = Leaf {
             uris: vec![format!("causeway://{HUB}/member/{name}")],
             purpose: Purpose::Client,
+            validity: DAY,
             ..Leaf::default()
         };
-        issue(&self.authority, &tls, leaf)?;
+        issue(&self.authority, &tls, &leaf)?;
         Ok(tls)
     }
 
@@ -194,12 +196,8 @@ impl Way<'_> {
 }
 
 /// Writes a certificate of the authority into a directory, as a kubelet mounts it.
-fn issue(authority: &Authority, directory: &Path, leaf: Leaf) -> anyhow::Result<()> {
-    let leaf = Leaf {
-        validity: DAY,
-        ..leaf
-    };
-    let issued = authority.issue(&leaf, SystemTime::now())?;
+fn issue(authority: &Authority, directory: &Path, leaf: &Leaf) -> anyhow::Result<()> {
+    let issued = authority.issue(leaf, SystemTime::now())?;
     std::fs::create_dir_all(directory)?;
     for (file, text) in [
         ("tls.crt", issued.certificate.as_str()),

@@ -1,5 +1,6 @@
 //! Many members: memory of causeway-tunnel, its restart, and the CPU of the controller.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
@@ -11,7 +12,7 @@ use crate::controller::environment::Environment;
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
-use crate::pairs::{Pairs, both, row_of};
+use crate::pairs::{Pairs, in_turns, row_of};
 use crate::report::Row;
 
 /// Streams of each member, as of one replica of the controller.
@@ -41,14 +42,9 @@ fn members(quick: bool) -> usize {
 pub(super) async fn memory(quick: bool) -> anyhow::Result<Vec<Row>> {
     let members = members(quick);
     let (tunnel, api) = (Tunnel::start().await?, serve_api().await?);
-    let agents = tunnel.agents(members, &api.to_string()).await?;
-    let resident = || {
-        let pids = [&tunnel.program, &agents].map(|program| program.process().pid());
-        let memory = pids.map(machine::memory).into_iter();
-        let resident = memory.map(|memory| Ok(memory?.resident));
-        resident.collect::<anyhow::Result<Vec<_>>>()
-    };
-    let before = resident()?;
+    let _agents = tunnel.agents(members, &api.to_string()).await?;
+    let pid = tunnel.program.process().pid();
+    let before = machine::memory(pid)?.resident;
     let mut streams = Vec::new();
     for member in (0..members).map(member_name) {
         for _ in 0..STREAMS {
@@ -58,23 +54,19 @@ pub(super) async fn memory(quick: bool) -> anyhow::Result<Vec<Row>> {
             streams.push(stream);
         }
     }
-    let after = resident()?;
+    let after = machine::memory(pid)?.resident;
     let name = |what: &str| format!("{members} members, {} streams: {what}", streams.len());
-    let of_stream = |side: usize| (after[side] - before[side]) / streams.len() as f64 * 1024.0;
+    let of_stream = (after - before) / streams.len() as f64 * 1024.0;
+    let resident = Row::new(name("resident"), after, "MiB").beside(before);
     Ok(vec![
-        Row::new(name("resident"), after[0], "MiB")
-            .beside(before[0])
-            .at_most(MEMORY),
-        Row::new(name("memory of a stream"), of_stream(0), "KiB").at_most(MEMORY_OF_STREAM),
-        Row::new(name("memory of a stream, agents"), of_stream(1), "KiB"),
+        resident.at_most(MEMORY),
+        Row::new(name("memory of a stream"), of_stream, "KiB").at_most(MEMORY_OF_STREAM),
     ])
 }
 
 /// Serves members in a ring: each provides a service to the next one.
 async fn serve(members: usize, access: Access) -> anyhow::Result<Simulation> {
-    let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
-    let spec = |member: usize| ServiceSpec::new(number(member), [number(member + 1)]);
-    Simulation::serve(members, (0..members).map(spec).collect(), access).await
+    Simulation::serve(members, ServiceSpec::ring(members, 1), access).await
 }
 
 /// Measures the CPU of the controller for a start into many members, and at rest, beside that with
@@ -87,31 +79,25 @@ pub(super) async fn cpu(env: &Environment, quick: bool) -> anyhow::Result<Vec<Ro
     let tunnel = Tunnel::start().await?;
     let _agents = tunnel.agents(members, tunnelled.tls()).await?;
     let front = format!("--tunnel-front=http://{}", tunnel.front);
-    let [mut start, mut at_rest] = <[Pairs; 2]>::default();
-    for round in 0..rounds {
-        let [floor, value] = both(round, async |way| {
-            let served = [&dialled, &tunnelled][way];
-            let controller = env.synced_with(served, 0, &[&front]).await?;
-            let synced = controller.cpu()?;
-            // Half a minute after a start, what was empty is listed once more.
-            sleep(settled).await;
-            let before = controller.cpu()?;
-            sleep(rest).await;
-            let used = controller.cpu()? - before;
-            controller.end().await;
-            let of_a_core = used.as_secs_f64() / rest.as_secs_f64() * 100.0;
-            Ok([synced.as_secs_f64(), of_a_core])
-        })
-        .await?;
-        start.note(floor[0], value[0]);
-        at_rest.note(floor[1], value[1]);
-    }
-    let name = |what: &str| format!("{members} members: CPU of the controller {what}");
+    let measured = in_turns(rounds, async |way| {
+        let served = [&dialled, &tunnelled][way];
+        let controller = env.synced_with(served, 0, &[&front]).await?;
+        let synced = controller.cpu()?;
+        // Half a minute after a start, what was empty is listed once more.
+        sleep(settled).await;
+        let at_rest = machine::cpu_during(controller.0.process().pid(), rest).await?;
+        controller.end().await;
+        Ok([synced.as_secs_f64(), at_rest])
+    });
+    let measured = measured.await?;
+    let row = |place: usize, what: &str, unit| {
+        let name = format!("{members} members: CPU of the controller {what}");
+        let pairs = Pairs::of(&measured, |cpu: &[f64; 2]| cpu[place]);
+        pairs.row(name, unit).ratio_at_most(CPU)
+    };
     Ok(vec![
-        start.row(name("to synced"), "s").ratio_at_most(CPU),
-        at_rest
-            .row(name("at rest"), "% of a core")
-            .ratio_at_most(CPU),
+        row(0, "to synced", "s"),
+        row(1, "at rest", "% of a core"),
     ])
 }
 
@@ -130,13 +116,15 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
         if round > 0 {
             sleep(APART).await;
         }
-        let (before, watches) = (journal.reads(), journal.watches());
+        let lists_before = journal.lists.load(Relaxed);
+        let watches = journal.watches();
+        let all_begun = journal.begun_watches.load(Relaxed) + watches;
         let begun = Instant::now();
         tunnel.program.process().restart().await;
         tunnel.connected(members).await?;
         connected.push(begun.elapsed().as_secs_f64());
         // All watches have ended and have begun again.
-        while journal.reads().watches < before.watches + watches || journal.watches() < watches {
+        while journal.begun_watches.load(Relaxed) < all_begun || journal.watches() < watches {
             let open = journal.watches();
             ensure!(begun.elapsed() < PATIENCE, "{open} of {watches} watches");
             sleep(LOOK_EVERY).await;
@@ -149,7 +137,7 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
             sleep(LOOK_EVERY).await;
         }
         synced.push(begun.elapsed().as_secs_f64());
-        lists += journal.reads().lists - before.lists;
+        lists += journal.lists.load(Relaxed) - lists_before;
     }
     let name = |what: &str| format!("restart, {members} members: {what}");
     let row = |what: &str, times: &[f64]| row_of(times.iter().copied(), name(what), "s");

@@ -11,7 +11,6 @@ use causeway::process::open_files;
 use crate::controller::environment::Environment;
 use crate::report::Row;
 
-/// Measures.
 pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
     open_files::raise();
     let env = Environment::new()?;

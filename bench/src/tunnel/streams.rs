@@ -61,22 +61,16 @@ pub(super) async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
         measured.push(both);
     }
     let row = |what: &str, of: fn(&Round) -> f64| {
-        let pairs = measured.iter().map(|[dialled, way]| (of(dialled), of(way)));
-        Pairs::from_iter(pairs).row(format!("a stream: {what}"), "ms")
+        Pairs::of(&measured, of).row(format!("a stream: {what}"), "ms")
     };
-    let stuck = stuck.row(
-        format!("beside {STUCK} stuck streams: round trip, p99"),
-        "ms",
-    );
+    let beside_stuck = format!("beside {STUCK} stuck streams: round trip, p99");
+    let beside_bulk = "beside a bulk stream: round trip, p50";
     let mut rows = vec![
         row("round trip, p50", |one| p50(&one.trips)).at_most(ROUND_TRIP),
         row("round trip, p99", |one| p99(&one.trips)),
         row("CONNECT, dial and echo, p50", |one| p50(&one.opened)),
-        stuck.ratio_at_most(STUCK_RATIO),
-        row("beside a bulk stream: round trip, p50", |one| {
-            p50(&one.beside_bulk)
-        })
-        .at_most(BESIDE_BULK),
+        stuck.row(beside_stuck, "ms").ratio_at_most(STUCK_RATIO),
+        row(beside_bulk, |one| p50(&one.beside_bulk)).at_most(BESIDE_BULK),
     ];
     let pids = [&tunnel.program, &agent].map(|program| program.process().pid());
     rows.extend(bulk(tunnelled, api, pids, quick).await?);
@@ -159,7 +153,7 @@ async fn bulk(
 ) -> anyhow::Result<[Row; 3]> {
     let (rounds, bytes) = if quick { (1, 1 << 23) } else { (7, 1 << 29) };
     let gigabytes = bytes as f64 / 1e9;
-    let [mut of_tunnel, mut of_agent, mut speed]: [Pairs; 3] = Default::default();
+    let (mut cpus, mut speed) = (<[Pairs; 2]>::default(), Pairs::default());
     for _ in 0..rounds {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let relay = Way::Dialled(listener.local_addr()?);
@@ -169,30 +163,26 @@ async fn bulk(
         let relayed = begun.elapsed();
         let floor = floor.await??.as_secs_f64() / gigabytes;
 
-        let cpu = || {
-            pids.map(cpu_time)
-                .into_iter()
-                .collect::<anyhow::Result<Vec<_>>>()
-        };
+        let cpu = || anyhow::Ok([cpu_time(pids[0])?, cpu_time(pids[1])?]);
         let (before, begun) = (cpu()?, Instant::now());
         let mut socket = tunnelled.open(Behaviour::SendsWithoutEnd).await?;
         read_bytes(&mut socket, bytes).await?;
         let took = begun.elapsed();
         drop(socket);
         let after = cpu()?;
-        let took_cpu = [0, 1].map(|one| (after[one] - before[one]).as_secs_f64() / gigabytes);
-        of_tunnel.note(floor, took_cpu[0]);
-        of_agent.note(floor, took_cpu[1]);
+        for (one, pairs) in cpus.iter_mut().enumerate() {
+            pairs.note(floor, (after[one] - before[one]).as_secs_f64() / gigabytes);
+        }
         let speeds = [relayed, took].map(|time| bytes as f64 / MIB / time.as_secs_f64());
         speed.note(speeds[0], speeds[1]);
     }
+    let cpu = |pairs: &Pairs, program: &str| {
+        let row = pairs.row(format!("CPU of a GB, {program}"), "s");
+        row.at_most(CPU_OF_GIGABYTE)
+    };
     Ok([
-        of_tunnel
-            .row("CPU of a GB, causeway-tunnel", "s")
-            .at_most(CPU_OF_GIGABYTE),
-        of_agent
-            .row("CPU of a GB, causeway-agent", "s")
-            .at_most(CPU_OF_GIGABYTE),
+        cpu(&cpus[0], "causeway-tunnel"),
+        cpu(&cpus[1], "causeway-agent"),
         speed.row("a bulk stream", "MiB/s"),
     ])
 }

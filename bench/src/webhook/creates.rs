@@ -32,22 +32,18 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     let count = RATE * milliseconds / 1000;
     let client = env.fleet.hub().client();
     register(env, &client).await?;
-    let (mut p50, mut p99) = (Pairs::default(), Pairs::default());
     // The first round opens connections.
-    for round in 0..=rounds {
-        let latencies = block(&client, count).await?;
-        if round > 0 {
-            for (part, pairs) in [(0.5, &mut p50), (0.99, &mut p99)] {
-                let [floor, webhook] = [0, 1].map(|place| percentile(&latencies[place], 0, part));
-                pairs.note(floor, webhook);
-            }
-        }
+    block(&client, count).await?;
+    let mut latencies = Vec::new();
+    for _ in 0..rounds {
+        latencies.push(block(&client, count).await?);
     }
-    let name = |what: &str| format!("create at {RATE}/s, added, more than by the floor: {what}");
-    Ok(vec![
-        p50.more(name("p50"), "ms").at_most(ADDED),
-        p99.more(name("p99"), "ms").at_most(ADDED),
-    ])
+    let added = |what: &str, part: f64| {
+        let name = format!("create at {RATE}/s, added, more than by the floor: {what}");
+        let times = Pairs::of(&latencies, |times: &Vec<_>| percentile(times, 0, part));
+        times.more(name, "ms").at_most(ADDED)
+    };
+    Ok(vec![added("p50", 0.5), added("p99", 0.99)])
 }
 
 /// Registers the floor and the webhook with the project's own manifest, each for its namespace.

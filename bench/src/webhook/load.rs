@@ -76,7 +76,7 @@ struct State {
 
 impl Load {
     /// Sends and measures, on a thread of its own.
-    pub(crate) fn run(&self) -> anyhow::Result<Round> {
+    pub(crate) async fn run(&self) -> anyhow::Result<Round> {
         let load = self.clone();
         let thread = std::thread::spawn(move || {
             machine::keep_thread_on(machine::LOAD)?;
@@ -84,7 +84,7 @@ impl Load {
             let runtime = runtime.enable_all().build()?;
             LocalSet::new().block_on(&runtime, load.drive())
         });
-        let ended = thread.join();
+        let ended = tokio::task::spawn_blocking(|| thread.join()).await?;
         ended.map_err(|_| anyhow!("the load ended in a panic"))?
     }
 

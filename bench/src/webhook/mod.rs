@@ -22,36 +22,33 @@ const LATENCY_RATIO: f64 = 2.0;
 /// Maximum memory of the process, in MiB.
 const MEMORY: f64 = 32.0;
 
-/// Measures.
 pub(crate) fn run(quick: bool) -> anyhow::Result<Vec<Row>> {
     let services = if quick { 200 } else { 10_000 };
     let connections = if quick { [2, 8] } else { [32, 512] };
-    let runtime = crate::runtime()?;
-    let env = runtime.block_on(Environment::start(services))?;
-    let [webhook, floor] = [env.webhook.process().pid(), env.noop.pid()].map(machine::memory);
-    let resting = Row::new("resident memory at rest", webhook?.resident, "MiB");
-    let mut rows = vec![resting.beside(floor?.resident).at_most(MEMORY)];
-    env.fleet.hub().pause();
-    // Small objects first: large ones leave more memory behind.
-    for size in [SMALL, LARGE] {
-        for call in [Call::Mutate, Call::Validate] {
-            for connections in connections {
-                let scenario = (call, size, connections);
-                rows.extend(measure(&env, scenario, services, quick)?);
-                env.wake_hub();
+    crate::runtime()?.block_on(async {
+        let env = Environment::start(services).await?;
+        let [webhook, floor] = [env.webhook.process().pid(), env.noop.pid()].map(machine::memory);
+        let resting = Row::new("resident memory at rest", webhook?.resident, "MiB");
+        let mut rows = vec![resting.beside(floor?.resident).at_most(MEMORY)];
+        env.fleet.hub().pause();
+        // Small objects first: large ones leave more memory behind.
+        for size in [SMALL, LARGE] {
+            for call in [Call::Mutate, Call::Validate] {
+                for connections in connections {
+                    let scenario = (call, size, connections);
+                    rows.extend(measure(&env, scenario, services, quick).await?);
+                    env.wake_hub();
+                }
             }
         }
-    }
-    env.fleet.hub().resume();
-    runtime.block_on(async {
+        env.fleet.hub().resume();
         rows.extend(creates::measure(&env, quick).await?);
         nothing_was_refused(&env.webhook).await?;
-        drop(env);
         Ok(rows)
     })
 }
 
-fn measure(
+async fn measure(
     env: &Environment,
     (call, size, connections): (Call, Size, usize),
     services: usize,
@@ -69,7 +66,7 @@ fn measure(
     let called = format!("{call:?}").to_lowercase();
     let server = (env.webhook.bind(), env.webhook.process().pid());
     let webhook = load(server, &format!("/{called}?timeout=5s"))?;
-    let answer = longest_answer(&webhook, call)?;
+    let answer = longest_answer(&webhook, call).await?;
     let fixed = format!("{}{answer}", noop::FIXED);
     let floor = load((&env.floor, env.noop.pid()), &fixed)?;
     for load in [&webhook, &floor] {
@@ -77,15 +74,11 @@ fn measure(
     }
     let mut measured = Vec::new();
     for _ in 0..rounds {
-        measured.push((floor.run()?, webhook.run()?));
+        measured.push([floor.run().await?, webhook.run().await?]);
     }
     let name = |what: &str| format!("{called}, {}, {connections} connections: {what}", size.name);
-    let row = |what: &str, unit: &'static str, of: fn(&Round) -> f64| {
-        let pairs = measured
-            .iter()
-            .map(|(floor, webhook)| (of(floor), of(webhook)));
-        Pairs::from_iter(pairs).row(name(what), unit)
-    };
+    let row =
+        |what: &str, unit, of: fn(&Round) -> f64| Pairs::of(&measured, of).row(name(what), unit);
     let mut requests = row("requests", "1/s", Round::per_second);
     let mut p99 = row("p99", "ms", Round::p99);
     // Nobody has large objects, so only their CPU and memory matter.
@@ -105,11 +98,10 @@ fn measure(
 
 /// Sends every request once, checks that it is accepted, and returns the length of the longest
 /// answer.
-fn longest_answer(load: &Load, call: Call) -> anyhow::Result<usize> {
-    let runtime = crate::runtime()?;
+async fn longest_answer(load: &Load, call: Call) -> anyhow::Result<usize> {
     let mut longest = None;
     for request in load.requests.iter() {
-        let body = runtime.block_on(load.ask(request))?;
+        let body = load.ask(request).await?;
         let review: serde_json::Value = serde_json::from_slice(&body)?;
         let response = &review["response"];
         let patched = response["patch"].is_string() == (call == Call::Mutate);

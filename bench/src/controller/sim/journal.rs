@@ -1,6 +1,7 @@
 //! Record of the writes into all clusters, and of the time that each change took to arrive.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,28 +29,24 @@ pub(crate) struct Change {
     pub(crate) after: Vec<Duration>,
 }
 
-/// Numbers of requests to members.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reads {
-    /// Pages of lists. One of a single object reads the version alone, and is not counted; nor are
-    /// the two lists of an empty collection that a start takes.
-    pub(crate) lists: usize,
-    pub(crate) watches: usize,
-}
-
 /// Record of all clusters.
 #[derive(Default)]
 pub(crate) struct Journal {
     state: Mutex<State>,
-    /// Cloned by each watch until it ends.
-    watches: Arc<()>,
+    /// Number of rejected writes.
+    pub(crate) refused: AtomicUsize,
+    /// Pages of lists of members. One of a single object reads the version alone, and is not
+    /// counted; nor are the two lists of an empty collection that a start takes.
+    pub(crate) lists: AtomicUsize,
+    /// Number of watches of members that have begun.
+    pub(crate) begun_watches: AtomicUsize,
+    /// Cloned by each watch of a member until it ends.
+    pub(crate) open_watches: Arc<()>,
 }
 
 #[derive(Default)]
 struct State {
     writes: Vec<Write>,
-    refused: usize,
-    reads: Reads,
     /// Changes that some consumers lack.
     open: HashMap<SliceId, Vec<Change>>,
     arrived: Vec<Change>,
@@ -71,33 +68,9 @@ impl Journal {
         self.state().writes.push(write);
     }
 
-    /// Counts a rejected write.
-    pub(crate) fn refused(&self) {
-        self.state().refused += 1;
-    }
-
-    /// Returns the number of rejected writes.
-    pub(crate) fn refusals(&self) -> usize {
-        self.state().refused
-    }
-
-    pub(crate) fn listed(&self) {
-        self.state().reads.lists += 1;
-    }
-
-    /// Records a watch of a member, which is open until the result is dropped.
-    pub(crate) fn watched(&self) -> Arc<()> {
-        self.state().reads.watches += 1;
-        self.watches.clone()
-    }
-
-    pub(crate) fn reads(&self) -> Reads {
-        self.state().reads
-    }
-
     /// Returns the number of open watches of members.
     pub(crate) fn watches(&self) -> usize {
-        Arc::strong_count(&self.watches) - 1
+        Arc::strong_count(&self.open_watches) - 1
     }
 
     /// Returns the writes since then. Leases are not recorded.

@@ -17,7 +17,7 @@ use causeway::api::{Cluster, condition};
 use causeway_certs::{Authority, Leaf};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use tokio::net::TcpListener;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use self::journal::Journal;
@@ -49,6 +49,16 @@ impl ServiceSpec {
         }
     }
 
+    /// Returns a service of each member, for so many of the members that follow.
+    pub(crate) fn ring(members: usize, consumers: usize) -> Vec<Self> {
+        let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
+        let spec = |member: usize| {
+            let others = 1..=consumers.min(members - 1);
+            Self::new(number(member), others.map(|step| number(member + step)))
+        };
+        (0..members).map(spec).collect()
+    }
+
     pub(crate) fn slices(mut self, slices: u16, endpoints: u16) -> Self {
         (self.slices, self.endpoints) = (slices, endpoints);
         self
@@ -60,7 +70,7 @@ impl ServiceSpec {
 }
 
 /// Access to the members.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Access {
     Plain,
     Tls,
@@ -79,13 +89,7 @@ pub(crate) struct Simulation {
     url: String,
     /// Address of all API servers, with TLS.
     tls: String,
-    tasks: Vec<AbortHandle>,
-}
-
-impl Drop for Simulation {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
+    _tasks: JoinSet<()>,
 }
 
 impl Simulation {
@@ -97,46 +101,37 @@ impl Simulation {
     ) -> anyhow::Result<Self> {
         let services = Arc::<[ServiceSpec]>::from(services);
         let stores = (0..).map(|number| Arc::new(Store::new(number, services.clone())));
-        let mut simulation = Self {
-            services: services.clone(),
+        let shared = Arc::new(Shared {
+            stores: stores.take(members + 1).collect(),
             journal: Arc::default(),
-            shared: Arc::new(Shared {
-                stores: stores.take(members + 1).collect(),
-                journal: Arc::default(),
-            }),
-            url: String::new(),
-            tls: String::new(),
-            tasks: Vec::new(),
+        });
+        let mut tasks = JoinSet::new();
+        let mut listen = async |tls: Option<TlsAcceptor>| {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+            let address = listener.local_addr()?.to_string();
+            let shared = shared.clone();
+            tasks.spawn(serving::serve(listener, tls, move |request| {
+                respond(shared.clone(), request)
+            }));
+            anyhow::Ok(address)
         };
-        simulation.journal = simulation.shared.journal.clone();
-        simulation.url = format!("http://{}", simulation.listen(None).await?);
-        let (mut url, mut authority) = (simulation.url.clone(), None);
+        let url = format!("http://{}", listen(None).await?);
+        let (mut tls, mut authority) = (String::new(), None);
         if matches!(access, Access::Tls | Access::Tunnel) {
-            let (tls, certificate) = acceptor()?;
-            simulation.tls = simulation.listen(Some(tls)).await?;
-            url = format!("https://{}", simulation.tls);
+            let (acceptor, certificate) = acceptor()?;
+            tls = listen(Some(acceptor)).await?;
             authority = Some(certificate);
         }
-        let url = |member| match access == Access::Dead(member) {
-            // Nobody listens there.
-            true => "http://127.0.0.1:1".to_owned(),
-            false => format!("{url}/{}", member + 1),
+        let simulation = Self {
+            services,
+            journal: shared.journal.clone(),
+            shared,
+            url,
+            tls,
+            _tasks: tasks,
         };
-        let is_tunnelled = access == Access::Tunnel;
-        seed::fill(&simulation, url, authority.as_deref(), is_tunnelled);
+        seed::fill(&simulation, access, authority.as_deref());
         Ok(simulation)
-    }
-
-    /// Serves on another port, and returns its address.
-    async fn listen(&mut self, tls: Option<TlsAcceptor>) -> anyhow::Result<String> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?.to_string();
-        let shared = self.shared.clone();
-        let serving = serving::serve(listener, tls, move |request| {
-            respond(shared.clone(), request)
-        });
-        self.tasks.push(tokio::spawn(serving).abort_handle());
-        Ok(address)
     }
 
     pub(crate) fn members(&self) -> usize {
@@ -179,12 +174,7 @@ impl Simulation {
 
     /// Returns the number of members whose Cluster on the hub reports that they are synced.
     pub(crate) fn reported_synced(&self) -> usize {
-        let clusters = Place {
-            path: path::<Cluster>(),
-            namespace: None,
-            key: None,
-            is_status: false,
-        };
+        let clusters = Place::read(&path::<Cluster>()).expect("a collection");
         let (clusters, ..) = self.hub().list(&clusters, None, usize::MAX);
         let is_synced = |entry: &Entry| {
             let json = self.hub().encode(entry, Encoding::Json);
@@ -201,10 +191,8 @@ impl Simulation {
     /// Returns the JSON of a source and of a copy.
     pub(crate) fn json(&self) -> [Vec<u8>; 2] {
         let (id, spec) = (SliceId::first(0), &self.services[0]);
-        let (source, copy) = (
-            slices::source(id, spec, 0, 1),
-            slices::copy(id, spec, 1, 1, 1),
-        );
+        let source = slices::source(id, spec, 0, 1);
+        let copy = slices::copy(id, spec, 1, 1, 1);
         [source, copy].map(|draft| draft.encode(Encoding::Json))
     }
 

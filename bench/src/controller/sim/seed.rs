@@ -17,15 +17,10 @@ use super::slices::{
     uid,
 };
 use super::store::{Body, Store, key, path};
-use super::{ServiceSpec, Simulation};
+use super::{Access, ServiceSpec, Simulation};
 
-/// Fills the stores. `url` returns the address of a member.
-pub(super) fn fill(
-    simulation: &Simulation,
-    url: impl Fn(usize) -> String,
-    authority: Option<&str>,
-    is_tunnelled: bool,
-) {
+/// Fills the stores. Members that are reached over TLS have a certificate of the authority.
+pub(super) fn fill(simulation: &Simulation, access: Access, authority: Option<&str>) {
     let hub = simulation.hub();
     let own = |place| uid(UidOf::Other, 0, place);
     put::<Namespace>(hub, (None, "kube-system"), HUB_UID, "identity", &[]);
@@ -34,12 +29,18 @@ pub(super) fn fill(
     let seal = (Some(DEFAULT_NAMESPACE), "causeway-export-seal");
     put::<Secret>(hub, seal, &own(3), "seal", &[]);
     let authority = authority.map(|pem| BASE64_STANDARD.encode(pem));
-    let annotations = match is_tunnelled {
-        true => json!({labels::TUNNEL: "true"}),
-        false => json!({}),
+    let annotations = match access {
+        Access::Tunnel => json!({labels::TUNNEL: "true"}),
+        _ => json!({}),
     };
     for number in 0..simulation.members() {
-        let (url, number) = (url(number), u16::try_from(number).unwrap_or_default());
+        let url = match access {
+            // Nobody listens there.
+            Access::Dead(dead) if dead == number => "http://127.0.0.1:1".to_owned(),
+            Access::Tls | Access::Tunnel => format!("https://{}/{}", simulation.tls, number + 1),
+            _ => simulation.member_url(number),
+        };
+        let number = u16::try_from(number).unwrap_or_default();
         let values = [("URL", &json!(url)), ("ANNOTATIONS", &annotations)];
         member(simulation, number, &values, &json!(authority));
     }

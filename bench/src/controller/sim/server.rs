@@ -1,6 +1,7 @@
 //! HTTP of the API servers: lists in pages, watches with bookmarks, writes.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -41,11 +42,8 @@ pub(crate) struct Shared {
 pub(crate) async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Answer {
     let path = request.uri().path().trim_matches('/').to_owned();
     let (number, path) = path.split_once('/').unwrap_or_default();
-    let store = number
-        .parse()
-        .ok()
-        .and_then(|number: usize| shared.stores.get(number));
-    let Some(store) = store else {
+    let number = number.parse().ok();
+    let Some(store) = number.and_then(|number: usize| shared.stores.get(number)) else {
         return refused(&not_found(path));
     };
     store.answers().await;
@@ -73,10 +71,9 @@ fn document(path: &str) -> Result<Answer, Refusal> {
 /// objects of JSON are served in place of metadata.
 fn encoding(headers: &HeaderMap, header: HeaderName, of: &str) -> Encoding {
     let types = headers.get(header).and_then(|value| value.to_str().ok());
-    let types = types
-        .filter(|_| of == path::<EndpointSlice>())
-        .unwrap_or_default();
-    match types.contains("kubernetes.protobuf") && !types.contains("as=") {
+    let types = types.unwrap_or_default();
+    let is_protobuf = types.contains("kubernetes.protobuf") && !types.contains("as=");
+    match is_protobuf && of == path::<EndpointSlice>() {
         true => Encoding::Protobuf,
         false => Encoding::Json,
     }
@@ -84,13 +81,11 @@ fn encoding(headers: &HeaderMap, header: HeaderName, of: &str) -> Encoding {
 
 /// Returns a number that is not 0, or the default.
 fn number(parameters: &Parameters<'_>, name: &str, default: u64) -> Result<u64, Refusal> {
-    let value = parameters
-        .get(name)
-        .map(|text| text.parse().map_err(malformed));
-    Ok(value
-        .transpose()?
-        .filter(|value| *value > 0)
-        .unwrap_or(default))
+    let text = parameters.get(name).copied().unwrap_or("0");
+    match text.parse::<u64>().map_err(malformed)? {
+        0 => Ok(default),
+        value => Ok(value),
+    }
 }
 
 fn read(
@@ -113,12 +108,15 @@ fn read(
     }
     let is_member = store.number > 0;
     if matches!(parameters.get("watch"), Some(&("true" | "1"))) {
-        let open = is_member.then(|| shared.journal.watched());
+        let open = is_member.then(|| {
+            shared.journal.begun_watches.fetch_add(1, Relaxed);
+            shared.journal.open_watches.clone()
+        });
         return watch(store, place, encoding, &parameters, open);
     }
     let is_list = is_member && parameters.get("limit") != Some(&"1");
     if is_list && store.counts_list(&place.path) {
-        shared.journal.listed();
+        shared.journal.lists.fetch_add(1, Relaxed);
     }
     list(store, &place, encoding, &parameters)
 }
@@ -130,9 +128,8 @@ fn list(
     encoding: Encoding,
     parameters: &Parameters<'_>,
 ) -> Result<Answer, Refusal> {
-    let token = parameters
-        .get("continue")
-        .and_then(|token| token.split_once('.'));
+    let token = parameters.get("continue");
+    let token = token.and_then(|token| token.split_once('.'));
     let after = token.map(|(_, key)| key.replace('_', "/"));
     let limit = number(parameters, "limit", u64::MAX)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -230,7 +227,9 @@ async fn write(
         (&Method::PATCH, Some(key)) => writes::merge(store, place, key, &body),
         _ => Err(refusal(405, "MethodNotAllowed", "this is not served here")),
     };
-    let text = done.inspect_err(|_| shared.journal.refused())?;
+    let text = done.inspect_err(|_| {
+        shared.journal.refused.fetch_add(1, Relaxed);
+    })?;
     let is_slice = *path == self::path::<EndpointSlice>();
     if *path != self::path::<Lease>() {
         shared.journal.wrote(Write {

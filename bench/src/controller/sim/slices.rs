@@ -72,7 +72,6 @@ pub(crate) fn uid(of: UidOf, one: u32, other: u32) -> String {
 }
 
 impl SliceId {
-    /// Returns the first slice of a service.
     pub(crate) fn first(service: u32) -> Self {
         Self { service, slice: 0 }
     }
@@ -81,20 +80,11 @@ impl SliceId {
         format!("{}-{:03}", service_name(self.service), self.slice)
     }
 
-    /// Returns the slice of that name; `None` if the name is not that of a source.
-    pub(crate) fn of_name(text: &str) -> Option<Self> {
-        let (service, slice) = text.rsplit_once('-')?;
-        Some(Self {
-            service: service.strip_prefix("service-")?.parse().ok()?,
-            slice: slice.parse().ok()?,
-        })
-    }
-
     pub(crate) fn uid(self) -> String {
         uid(UidOf::Source, self.service, self.slice.into())
     }
 
-    /// Returns the slice of that UID.
+    /// Returns the slice of that UID; `None` if the UID is not that of a source.
     pub(crate) fn of_uid(text: &str) -> Option<Self> {
         let (service, rest) = text.split_once("-0001-4000-8000-")?;
         Some(Self {
@@ -155,26 +145,16 @@ fn endpoint(is_source: bool, number: u32, version: u32) -> Endpoint {
 
 /// Encodes endpoints as they are within a slice, in JSON with a comma after each.
 fn encoded(encoding: Encoding, endpoints: Vec<Endpoint>) -> Vec<u8> {
-    let mut encoded = match encoding {
-        Encoding::Json => serde_json::to_vec(&endpoints).expect("endpoints"),
-        Encoding::Protobuf => encode(&EndpointSlice {
-            endpoints,
-            ..EndpointSlice::default()
-        }),
-    };
-    match encoding {
-        Encoding::Json => {
-            encoded.pop();
-            encoded.push(b',');
-            encoded.drain(..1);
-        }
-        // Empty metadata before them, and an empty type of addresses after them.
-        Encoding::Protobuf => {
-            encoded.truncate(encoded.len() - 2);
-            encoded.drain(..2);
-        }
+    if encoding == Encoding::Json {
+        let list = serde_json::to_string(&endpoints).expect("endpoints");
+        return format!("{},", &list[1..list.len() - 1]).into_bytes();
     }
-    encoded
+    let slice = encode(&EndpointSlice {
+        endpoints,
+        ..EndpointSlice::default()
+    });
+    // Empty metadata is before them, and an empty type of addresses after them.
+    slice[2..slice.len() - 2].to_vec()
 }
 
 /// Returns encoded endpoints of the first version, from a cache.
@@ -284,7 +264,6 @@ fn draft(id: SliceId, spec: &ServiceSpec, stored: u64, metadata: ObjectMeta) -> 
 }
 
 impl Draft {
-    /// Returns the slice.
     pub(crate) fn encode(self, encoding: Encoding) -> Vec<u8> {
         const EMPTY: &str = r#""endpoints":["#;
         let (mut endpoints, mut numbers) = (Vec::new(), self.endpoints);

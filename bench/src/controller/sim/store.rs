@@ -179,7 +179,6 @@ impl Store {
         self.state().version
     }
 
-    /// Returns the object.
     pub(crate) fn encode(&self, entry: &Entry, encoding: Encoding) -> Bytes {
         let spec = |id: &SliceId| &self.services[id.service as usize];
         let encoded = match &entry.body {
@@ -256,24 +255,21 @@ impl Store {
     ) -> mpsc::UnboundedReceiver<Bytes> {
         let mut state = self.state();
         let (sender, events) = mpsc::unbounded_channel();
-        if let Some(Collection {
-            objects, watchers, ..
-        }) = state.collections.get_mut(&place.path)
-        {
-            let recent = objects.iter().filter(|(_, entry)| entry.version > since);
-            let recent = recent.filter(|(key, _)| place.contains(key));
-            let mut recent: Vec<_> = recent.map(|(_, entry)| entry).collect();
-            recent.sort_by_key(|entry| entry.version);
-            for entry in recent {
-                sender.send(self.event("MODIFIED", entry, encoding)).ok();
-            }
-            let place = place.clone();
-            watchers.push(Watcher {
-                place,
-                encoding,
-                sender,
-            });
+        let Some(collection) = state.collections.get_mut(&place.path) else {
+            return events;
+        };
+        let recent = collection.objects.iter();
+        let recent = recent.filter(|(key, entry)| entry.version > since && place.contains(key));
+        let mut recent: Vec<_> = recent.map(|(_, entry)| entry).collect();
+        recent.sort_by_key(|entry| entry.version);
+        for entry in recent {
+            sender.send(self.event("MODIFIED", entry, encoding)).ok();
         }
+        collection.watchers.push(Watcher {
+            place: place.clone(),
+            encoding,
+            sender,
+        });
         events
     }
 
