@@ -1,8 +1,6 @@
 //! What a person may type.
 
-mod admin_url;
 mod bug_report;
-mod color;
 mod diff;
 mod dns;
 mod examples;
@@ -20,11 +18,10 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use http::Uri;
 
-pub(crate) use self::admin_url::AdminUrlArgs;
 use self::bug_report::BUG_REPORT_EXAMPLES;
 pub(crate) use self::bug_report::BugReportArgs;
-pub(crate) use self::color::ColorArgs;
 use self::diff::DIFF_EXAMPLES;
 pub(crate) use self::diff::DiffArgs;
 use self::dns::DNS_EXAMPLES;
@@ -46,13 +43,14 @@ use self::tunnel::TUNNEL_EXAMPLES;
 pub(crate) use self::tunnel::{TunnelAddArgs, TunnelArgs, TunnelChange, TunnelRemoveArgs};
 use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
-use self::values::{duration, lease};
+use self::values::{admin_url, duration, lease};
 use self::verify::VERIFY_EXAMPLES;
 pub(crate) use self::verify::{PodArgs, ProbeArgs, ProbeRole, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
 pub(crate) use crate::cluster::access::MembersArgs;
 use crate::cluster::lease::{CONTROLLER_LEASE, LeaseName};
 use crate::term::output::Format;
+use crate::term::screen::Color;
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -303,6 +301,27 @@ pub(crate) struct OutputArgs {
     /// Output format for programs; the names of fields are stable
     #[arg(short = 'o', long = "output", value_name = "FORMAT")]
     pub format: Option<Format>,
+}
+
+/// Whether the result is coloured.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ColorArgs {
+    /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: Color,
+}
+
+/// How admin endpoints are reached.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AdminUrlArgs {
+    /// Admin address (--admin-bind) of a process that runs elsewhere; repeatable [default: the pods in the namespace of the Lease]
+    #[arg(long = "admin-url", value_name = "URL", value_parser = admin_url)]
+    pub urls: Vec<Uri>,
 }
 
 /// Goal of `status --wait`.

@@ -122,9 +122,7 @@ const STATES: [State; 24] = [
         ]);
         s.member("b").slices = vec![dispatched_slice(&BOTH)];
         let managed = ready("False", "ManagedByKarmada", "Works exist");
-        let mcs = service("foo", cross(&["a"], &["b"]), json!([managed]));
-        s.mcs = Some(mcs);
-        let mcs = s.mcs.as_mut().expect("it");
+        let mut mcs = service("foo", cross(&["a"], &["b"]), json!([managed]));
         mcs.metadata.resource_version = Some("3".to_owned());
         mcs.metadata.finalizers = Some(
             [
@@ -134,6 +132,7 @@ const STATES: [State; 24] = [
             .map(str::to_owned)
             .into(),
         );
+        s.mcs = Some(mcs);
     }),
     ("Karmada's slices are beside causeway's copies", |s| {
         s.works = Some(vec![work("a", "collected"), work("b", "dispatched")]);

@@ -65,12 +65,9 @@ fn complete(words: &[String]) -> ExitCode {
 
 /// Runs one command and returns its exit state.
 fn run(line: &CommandLine) -> Result<ExitState, Failure> {
-    if rustls::crypto::ring::default_provider()
-        .install_default()
-        .is_err()
-    {
-        return Err(StartError::Cryptography.into());
-    }
+    let provider = rustls::crypto::ring::default_provider();
+    let installed = provider.install_default();
+    installed.map_err(|_| StartError::Cryptography)?;
     let mut runtime = match line.command {
         // The UI reads many clusters concurrently.
         Command::Ui(_) => Builder::new_multi_thread(),

@@ -79,32 +79,3 @@ pub(crate) struct MoveArgs {
     #[command(flatten)]
     pub output: OutputArgs,
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser as _;
-
-    use crate::args::{Command, CommandLine, MoveArgs};
-
-    fn adopt(line: &str) -> MoveArgs {
-        let words = "kubectl-mcs adopt"
-            .split(' ')
-            .chain(line.split_whitespace());
-        match CommandLine::try_parse_from(words).expect(line).command {
-            Command::Adopt(args) => args,
-            other => panic!("not adopt: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn it_waits_unless_asked_otherwise() {
-        for (line, wait) in [
-            ("foo", true),
-            ("foo --wait", true),
-            ("--all --wait=true", true),
-            ("foo --wait=false", false),
-        ] {
-            assert_eq!(adopt(line).waiting.wait, wait, "{line}");
-        }
-    }
-}

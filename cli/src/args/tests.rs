@@ -79,6 +79,8 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
             "join a -o yaml --member-context c",
             "join a -o yaml --report-paths",
             "install --enrolment",
+            "install --webhook-url https://a:1",
+            "install --external --webhook-ca f",
         ],
     ),
     (
@@ -93,6 +95,10 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
             "hand-over foo --wait=soon",
             "dns a --member-kubeconfig f --image-has=both",
             "join a --member-kubeconfig f --reach nodeports",
+            "install --missing-service=maybe",
+            "install --dry-run=none",
+            "install --wait=soon",
+            "uninstall --dry-run=server",
         ],
     ),
     (
@@ -113,6 +119,11 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
             "explain foo --tunnel-front https://a",
             "explain foo --tunnel-front http://a",
             "install --tunnel https://a",
+            "install --external --webhook-url http://a",
+            "install --external --webhook-url a:1",
+            "install --registry https://a",
+            "install --registry /",
+            "install --image-tag a:b",
             "join a --member-kubeconfig f --pull --tunnel a:b",
         ],
     ),
@@ -129,6 +140,12 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
             "tunnel add a --tunnel h -o yaml --timeout 1s",
             "tunnel --admin-url http://a:1 add a --tunnel h -o yaml",
             "install --tunnel h --secrets-only --external",
+            "install --crds-only --skip-crds",
+            "install --crds-only --external",
+            "install --cert-manager --external",
+            "install --missing-service=warn --external",
+            "uninstall --keep-services --cascade",
+            "uninstall --keep-services --crds",
         ],
     ),
     (ErrorKind::UnknownArgument, &["bug-report --tail -1"]),
@@ -142,6 +159,52 @@ fn wrong_usage_is_reported_apart_and_exits_with_2() {
             assert_eq!((error.kind(), error.exit_code()), (kind, 2), "{line}");
         }
     }
+}
+
+fn install(line: &str) -> InstallArgs {
+    match parse(&format!("install {line}")).expect(line).command {
+        Command::Install(args) => *args,
+        other => panic!("not install: {other:?}"),
+    }
+}
+
+#[test]
+fn install_and_adopt_wait_unless_asked_otherwise() {
+    for (flag, wait) in [
+        ("", true),
+        ("--wait", true),
+        ("--wait=true", true),
+        ("--wait=false", false),
+    ] {
+        assert_eq!(install(flag).waiting.wait, wait, "{flag}");
+        let line = format!("adopt --all {flag}");
+        let Command::Adopt(args) = parse(&line).expect(&line).command else {
+            panic!("{line} is no adopt");
+        };
+        assert_eq!(args.waiting.wait, wait, "{line}");
+    }
+    assert_eq!(install("").waiting.timeout, Duration::from_secs(300));
+}
+
+#[test]
+fn a_dry_run_is_the_clients_unless_the_server_is_asked_for() {
+    for (line, place) in [
+        ("", None),
+        ("--dry-run", Some(DryRun::Client)),
+        ("--dry-run=client", Some(DryRun::Client)),
+        ("--dry-run=server", Some(DryRun::Server)),
+    ] {
+        assert_eq!(install(line).dry_run, place, "{line}");
+    }
+}
+
+#[test]
+fn a_registry_and_a_url_are_kept_without_their_last_slash() {
+    let args =
+        install("--registry localhost:5000/team/ --external --webhook-url https://[::1]:9443/");
+    assert_eq!(args.images.registry.as_deref(), Some("localhost:5000/team"));
+    let url = args.parts.webhook_url;
+    assert_eq!(url.as_deref(), Some("https://[::1]:9443"));
 }
 
 #[test]

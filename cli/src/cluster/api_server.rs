@@ -14,18 +14,20 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::client::ClientBuilder;
 use kube::client::retry::RetryPolicy;
+use kube::config::KubeConfigOptions;
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::Instant;
 use tower::Layer as _;
+use tower::layer::layer_fn;
 use tower::retry::RetryLayer;
 
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::bounded::{BoundAnswers, Overlong};
 use crate::cluster::kubeconfig::{
-    self, Access, Choice, LoadError, MemberKubeconfigs, describe_plugin_failure,
+    self, Access, LoadError, MemberKubeconfigs, describe_plugin_failure,
 };
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::term::screen::printable;
@@ -149,21 +151,24 @@ pub(crate) struct ApiServer {
 impl ApiServer {
     /// Connects to the hub of the given kubeconfig, or of kubectl's default kubeconfig.
     pub(crate) async fn hub(args: &HubArgs) -> Result<Self, RequestError> {
-        let choice = Choice {
-            context: args.context.as_deref(),
-            cluster: args.cluster.as_deref(),
-            user: args.user.as_deref(),
+        // Like kubectl's flags of these names.
+        let options = KubeConfigOptions {
+            context: args.context.clone(),
+            cluster: args.cluster.clone(),
+            user: args.user.clone(),
         };
+        let is_chosen = [&args.context, &args.cluster, &args.user];
+        let is_chosen = is_chosen.into_iter().any(Option::is_some);
         let mut access = match kubeconfig::load(args.kubeconfig.as_deref()) {
             Err(LoadError::Absent {
                 why,
                 in_cluster: true,
-            }) if choice.is_empty() => Access {
+            }) if !is_chosen => Access {
                 config: Config::incluster().map_err(|_| RequestError::NoKubeconfig(why))?,
                 proxy_url: None,
             },
             Err(LoadError::Absent { why, .. }) => return Err(RequestError::NoKubeconfig(why)),
-            loaded => access(Side::Hub, loaded, choice).await?,
+            loaded => access(Side::Hub, loaded, &options).await?,
         };
         let user = &mut access.config.auth_info;
         if args.as_user.is_some() {
@@ -188,11 +193,11 @@ impl ApiServer {
         path: Option<&Path>,
         context: Option<&str>,
     ) -> Result<Self, RequestError> {
-        let choice = Choice {
-            context,
-            ..Choice::default()
+        let options = KubeConfigOptions {
+            context: context.map(ToOwned::to_owned),
+            ..KubeConfigOptions::default()
         };
-        let access = access(Side::Member, kubeconfig::load(path), choice).await?;
+        let access = access(Side::Member, kubeconfig::load(path), &options).await?;
         Self::of(Side::Member, access)
     }
 
@@ -212,7 +217,7 @@ impl ApiServer {
             why: describe_plugin_failure(&error, config.auth_info.exec.as_ref())
                 .unwrap_or_else(|| root_cause(&error)),
         })?;
-        let client = client.with_layer(&BoundAnswers).build();
+        let client = client.with_layer(&layer_fn(BoundAnswers)).build();
         Ok(Self::by(side, client, config))
     }
 
@@ -238,8 +243,8 @@ impl ApiServer {
         let (_, token) = watch::channel(token);
         let requests = transport.requests(&token).map_err(TransportError::Member)?;
         let requests = RetryLayer::new(RetryPolicy::server_retry()).layer(requests);
-        let requests = BoundAnswers.layer(requests);
-        let client = Client::new(requests, config.default_namespace.clone());
+        let namespace = config.default_namespace.clone();
+        let client = Client::new(BoundAnswers(requests), namespace);
         Ok(Self::by(Side::Member, client, config))
     }
 
@@ -460,7 +465,7 @@ impl ApiServer {
 async fn access(
     side: Side,
     loaded: Result<kubeconfig::Loaded, LoadError>,
-    choice: Choice<'_>,
+    options: &KubeConfigOptions,
 ) -> Result<Access, RequestError> {
     let unusable = |error: LoadError| RequestError::Kubeconfig {
         side,
@@ -468,7 +473,7 @@ async fn access(
     };
     loaded
         .map_err(unusable)?
-        .access(choice)
+        .access(options)
         .await
         .map_err(unusable)
 }
@@ -545,7 +550,7 @@ mod tests {
             let body = vec![b' '; 9 * 1024 * 1024];
             Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(body))))
         });
-        let client = Client::new(BoundAnswers.layer(endless), "default");
+        let client = Client::new(BoundAnswers(endless), "default");
         let server = ApiServer::by(Side::Member, client, server().config);
         let services = server.all::<Service>();
         let parameters = WatchParams::default();

@@ -1,15 +1,16 @@
 //! Bound of the answers of an API server: no more is read than an honest one sends.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, TryFutureExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
 use http::{Request, Response, Uri};
-use hyper::body::{Body, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyStream, StreamBody};
+use hyper::body::{Body, Frame};
 use kube::client;
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, Service};
 
 const MIB: usize = 1024 * 1024;
 /// Bytes of an answer. causeway-controller holds as much of one kind of a member by default.
@@ -25,28 +26,18 @@ pub(crate) struct Overlong {
     max: usize,
 }
 
-/// Layer of a client that bounds answers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BoundAnswers;
-
-impl<S> Layer<S> for BoundAnswers {
-    type Service = BoundedService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        BoundedService(inner)
-    }
-}
-
 /// Service of a client whose answers end with [`Overlong`] beyond the bound.
 #[derive(Clone, Debug)]
-pub(super) struct BoundedService<S>(S);
+pub(super) struct BoundAnswers<S>(pub S);
 
-impl<S, B> Service<Request<client::Body>> for BoundedService<S>
+impl<S, B> Service<Request<client::Body>> for BoundAnswers<S>
 where
     S: Service<Request<client::Body>, Response = Response<B>>,
     S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
 {
-    type Response = Response<Bounded<B>>;
+    type Response = Response<UnsyncBoxBody<Bytes, BoxError>>;
     type Error = S::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -55,14 +46,16 @@ where
     }
 
     fn call(&mut self, request: Request<client::Body>) -> Self::Future {
-        let is_watch = is_watch(request.uri());
-        let bound = move |body| Bounded {
-            body,
-            is_watch,
+        let mut bound = Bound {
+            is_watch: is_watch(request.uri()),
             read: 0,
         };
+        let bounded = move |body: B| {
+            let frames = BodyStream::new(body).map(move |frame| bound.within(frame));
+            UnsyncBoxBody::new(StreamBody::new(frames))
+        };
         let answer = self.0.call(request);
-        answer.map_ok(move |answer| answer.map(bound)).boxed()
+        answer.map_ok(move |answer| answer.map(bounded)).boxed()
     }
 }
 
@@ -71,16 +64,27 @@ fn is_watch(uri: &Uri) -> bool {
     query.split('&').any(|part| part == "watch=true")
 }
 
-/// Body that ends with [`Overlong`] beyond the bound.
+/// Bound of the body of an answer.
 #[derive(Debug)]
-pub(super) struct Bounded<B> {
-    body: B,
+struct Bound {
     is_watch: bool,
     /// Bytes of the answer so far, or of the event of a watch, which is a line.
     read: usize,
 }
 
-impl<B> Bounded<B> {
+impl Bound {
+    /// Counts the bytes of a frame.
+    fn within<E: Into<BoxError>>(
+        &mut self,
+        frame: Result<Frame<Bytes>, E>,
+    ) -> Result<Frame<Bytes>, BoxError> {
+        let frame = frame.map_err(Into::<BoxError>::into)?;
+        if let Some(bytes) = frame.data_ref() {
+            self.count(bytes)?;
+        }
+        Ok(frame)
+    }
+
     /// Counts bytes.
     fn count(&mut self, bytes: &[u8]) -> Result<(), Overlong> {
         let end_of_event = match self.is_watch {
@@ -102,49 +106,9 @@ impl<B> Bounded<B> {
     }
 }
 
-impl<B> Body for Bounded<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else {
-            return Poll::Ready(None);
-        };
-        let frame = frame.map_err(Into::into).and_then(|frame| {
-            let bytes = frame.data_ref();
-            bytes.map_or(Ok(()), |bytes| self.count(bytes))?;
-            Ok(frame)
-        });
-        Poll::Ready(Some(frame))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn bounded(is_watch: bool) -> Bounded<()> {
-        Bounded {
-            body: (),
-            is_watch,
-            read: 0,
-        }
-    }
 
     #[test]
     fn only_the_events_of_a_watch_are_counted_by_themselves() {
@@ -164,7 +128,7 @@ mod tests {
     fn answer_and_event_end_with_an_error_beyond_the_bound() {
         let mib = vec![b' '; MIB];
         for (is_watch, max) in [(false, ANSWER_MAX), (true, EVENT_MAX)] {
-            let mut body = bounded(is_watch);
+            let mut body = Bound { is_watch, read: 0 };
             for _ in 0..max / MIB {
                 body.count(&mib).expect("within the bound");
             }
@@ -172,7 +136,10 @@ mod tests {
             let said = format!("more than {} MiB", max / MIB);
             assert!(overlong.to_string().contains(&said), "{overlong}");
         }
-        let mut watch = bounded(true);
+        let mut watch = Bound {
+            is_watch: true,
+            read: 0,
+        };
         let line = [&mib[1..], b"\n"].concat();
         for _ in 0..2 * EVENT_MAX / MIB {
             watch.count(&line).expect("short events");

@@ -200,12 +200,6 @@ fn id(object: &DynamicObject) -> (String, Option<String>) {
     (objects::title(object), object.metadata.namespace.clone())
 }
 
-/// Returns the Secrets of the tunnel without data, which identify them.
-pub(crate) fn tunnel_secrets() -> Result<Vec<DynamicObject>, ObjectError> {
-    let bare = TUNNEL_SECRETS.map(|name| named(name, BTreeMap::new()));
-    bare.into_iter().collect()
-}
-
 /// Whether an object is a Secret of the tunnel, or the account of one. Agents in members trust its
 /// authority, and have the token of that account.
 pub(crate) fn is_tunnel_secret(object: &DynamicObject) -> bool {
@@ -284,7 +278,10 @@ pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
     // Several manifests have the Deployment of the tunnel.
     let mut seen = BTreeSet::new();
     all.retain(|object| !objects::is_a(object, "Namespace") && seen.insert(id(object)));
-    all.extend(tunnel_secrets()?);
+    // Without data: they identify the stored Secrets.
+    for name in TUNNEL_SECRETS {
+        all.push(named(name, BTreeMap::new())?);
+    }
     all.push(objects::object(json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -475,12 +472,24 @@ fn complete(base: &mut Value, other: Value) {
 mod tests {
     use super::*;
 
+    const CONFIGURATIONS: [&str; 2] = [
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ];
+
     fn titles(objects: &[DynamicObject]) -> Vec<String> {
         objects.iter().map(objects::title).collect()
     }
 
-    fn with(parts: PartArgs) -> Vec<DynamicObject> {
+    /// Returns the objects of an installation with changed parts.
+    fn with(change: impl FnOnce(&mut PartArgs)) -> Vec<DynamicObject> {
+        let mut parts = PartArgs::default();
+        change(&mut parts);
         chosen(&parts, &ImageArgs::default(), None).expect("objects")
+    }
+
+    fn plain() -> Vec<DynamicObject> {
+        with(|_| {})
     }
 
     fn kinds(objects: &[DynamicObject]) -> Vec<&str> {
@@ -503,39 +512,28 @@ mod tests {
 
     #[test]
     fn the_namespace_comes_first_and_the_registration_of_the_webhook_last() {
-        let all = with(PartArgs::default());
+        let all = plain();
         let kinds = kinds(&all);
         assert_eq!(kinds.first(), Some(&"Namespace"));
-        assert_eq!(
-            kinds[kinds.len() - 2..],
-            [
-                "MutatingWebhookConfiguration",
-                "ValidatingWebhookConfiguration"
-            ]
-        );
-        assert_eq!(
-            kinds.iter().filter(|kind| **kind == "Deployment").count(),
-            2
-        );
+        assert_eq!(kinds[kinds.len() - 2..], CONFIGURATIONS);
+        let deployments = kinds.iter().filter(|kind| **kind == "Deployment");
+        assert_eq!(deployments.count(), 2);
         let documents = [RBAC, WORKLOADS, BY_SERVICE].map(|one| objects::parse(one).unwrap());
         assert_eq!(all, documents.concat(), "as in the manifests");
     }
 
     #[test]
     fn every_object_bears_the_label_by_which_it_is_known_at_the_end() {
-        let parts = PartArgs {
-            karmada: true,
-            cert_manager: true,
-            tunnel: "tunnel.example".parse().ok(),
-            ..PartArgs::default()
-        };
-        let external = PartArgs {
-            external: true,
-            webhook_url: Some("https://a".to_owned()),
-            ..PartArgs::default()
-        };
+        let inside = with(|parts| {
+            (parts.karmada, parts.cert_manager) = (true, true);
+            parts.tunnel = "tunnel.example".parse().ok();
+        });
+        let external = with(|parts| {
+            parts.external = true;
+            parts.webhook_url = Some("https://a".to_owned());
+        });
         let removed = titles(&everything().expect("objects"));
-        for object in with(parts).iter().chain(&with(external)) {
+        for object in inside.iter().chain(&external) {
             let title = objects::title(object);
             assert!(is_managed(object), "{title}");
             let stays = objects::is_a(object, "Namespace");
@@ -551,18 +549,12 @@ mod tests {
                 (Some(MissingService::Deny), Some("--missing-service=deny")),
                 (Some(MissingService::Warn), Some("--missing-service=warn")),
             ] {
-                let all = with(PartArgs {
-                    missing_service,
-                    cert_manager,
-                    ..PartArgs::default()
+                let all = with(|parts| {
+                    (parts.missing_service, parts.cert_manager) = (missing_service, cert_manager);
                 });
                 let [webhook, controller] = DEPLOYMENTS.map(|name| args(&all, name));
-                assert_eq!(
-                    webhook.contains("--missing-service"),
-                    flag.is_some(),
-                    "{webhook}"
-                );
-                assert!(flag.is_none_or(|flag| webhook.contains(flag)), "{webhook}");
+                let has_flag = webhook.contains(flag.unwrap_or("--missing-service"));
+                assert_eq!(has_flag, flag.is_some(), "{webhook}");
                 assert!(!controller.contains("--missing-service"), "{controller}");
             }
         }
@@ -647,10 +639,7 @@ mod tests {
 
     #[test]
     fn cert_manager_mounts_its_certificate_and_injects_its_authority() {
-        let all = with(PartArgs {
-            cert_manager: true,
-            ..PartArgs::default()
-        });
+        let all = with(|parts| parts.cert_manager = true);
         let webhook = args(&all, "causeway-webhook");
         assert!(webhook.contains("--tls-dir=") && !webhook.contains("--self-managed"));
         let pod = "/spec/template/spec";
@@ -661,10 +650,7 @@ mod tests {
         let secret = &pod["volumes"][0]["secret"]["secretName"];
         let certificate = find(&all, "Certificate", "causeway-webhook");
         assert_eq!(&certificate.data["spec"]["secretName"], secret);
-        for kind in [
-            "MutatingWebhookConfiguration",
-            "ValidatingWebhookConfiguration",
-        ] {
+        for kind in CONFIGURATIONS {
             let annotations = &find(&all, kind, "causeway").metadata.annotations;
             let inject = annotations.as_ref().and_then(|all| all.get(INJECT.0));
             assert_eq!(inject.map(String::as_str), Some(INJECT.1));
@@ -673,11 +659,7 @@ mod tests {
 
     #[test]
     fn programs_that_run_elsewhere_get_tokens_and_are_asked_only_at_an_address() {
-        let external = PartArgs {
-            external: true,
-            ..PartArgs::default()
-        };
-        let all = with(external.clone());
+        let all = with(|parts| parts.external = true);
         let names = all.iter().filter_map(|one| one.metadata.name.as_deref());
         let tokens = names.filter(|name| name.ends_with("-token"));
         assert_eq!(tokens.count(), 2);
@@ -685,15 +667,13 @@ mod tests {
             assert!(!kinds(&all).contains(&kind), "{kind}");
         }
         let addressed = PartArgs {
+            external: true,
             webhook_url: Some("https://webhook.example:9443".to_owned()),
-            ..external
+            ..PartArgs::default()
         };
         for authority in [None, Some("PEM")] {
             let all = chosen(&addressed, &ImageArgs::default(), authority).expect("objects");
-            for (kind, path) in [
-                ("MutatingWebhookConfiguration", "mutate"),
-                ("ValidatingWebhookConfiguration", "validate"),
-            ] {
+            for (kind, path) in CONFIGURATIONS.into_iter().zip(["mutate", "validate"]) {
                 let client = &find(&all, kind, "causeway").data["webhooks"][0]["clientConfig"];
                 let url = format!("https://webhook.example:9443/{path}");
                 let expected = match authority {
@@ -707,10 +687,7 @@ mod tests {
 
     #[test]
     fn on_karmada_the_controller_may_read_the_credentials_and_is_reported_where_they_are() {
-        let all = with(PartArgs {
-            karmada: true,
-            ..PartArgs::default()
-        });
+        let all = with(|parts| parts.karmada = true);
         let role = all.iter().filter(|one| objects::is_a(one, "Role"));
         let namespaces: Vec<_> = role
             .filter_map(|one| one.metadata.namespace.as_deref())
@@ -718,15 +695,12 @@ mod tests {
         assert!(namespaces.contains(&"karmada-cluster"), "{namespaces:?}");
         assert!(args(&all, "causeway-controller").contains(KARMADA_SECRETS));
         assert!(!args(&all, "causeway-webhook").contains(KARMADA_SECRETS));
-        assert!(!args(&with(PartArgs::default()), "causeway-controller").contains("karmada"));
+        assert!(!args(&plain(), "causeway-controller").contains("karmada"));
     }
 
     #[test]
     fn controller_is_started_with_the_front_of_the_tunnel() {
-        let all = with(PartArgs {
-            tunnel: "tunnel.example:8443".parse().ok(),
-            ..PartArgs::default()
-        });
+        let all = with(|parts| parts.tunnel = "tunnel.example:8443".parse().ok());
         assert!(args(&all, "causeway-controller").contains(FRONT_FLAG));
         assert!(!args(&all, "causeway-webhook").contains("tunnel"));
         let manifest = objects::parse(TUNNEL).expect("objects");
@@ -740,7 +714,7 @@ mod tests {
                 assert_eq!(chosen.data["spec"]["ports"][0]["port"], 8443);
             }
         }
-        let without = with(PartArgs::default());
+        let without = plain();
         let controllers = [&without, &all];
         let [plain, tunnelled] =
             controllers.map(|all| find(all, "Deployment", "causeway-controller"));
@@ -753,75 +727,50 @@ mod tests {
 
     #[test]
     fn options_of_causeway_tunnel_do_not_replace_each_other() {
-        let all = with(PartArgs {
-            tunnel: "tunnel.example".parse().ok(),
-            through_api_server: true,
-            enrolment: true,
-            ..PartArgs::default()
+        let all = with(|parts| {
+            parts.tunnel = "tunnel.example".parse().ok();
+            (parts.through_api_server, parts.enrolment) = (true, true);
         });
         let tunnel = find(&all, "Deployment", "causeway-tunnel");
-        let args = tunnel.data.pointer("/spec/template/spec/containers/0/args");
-        let args: Vec<_> = args
-            .and_then(Value::as_array)
-            .expect("flags")
-            .iter()
-            .collect();
+        let args: Vec<_> = preview::arguments(tunnel).collect();
         for flag in [
             "--agents-upgrade-bind=0.0.0.0:7082",
             "--enrolment-dir=/etc/causeway/enrolment",
         ] {
-            assert_eq!(
-                args.iter().filter(|arg| **arg == flag).count(),
-                1,
-                "{args:?}"
-            );
+            let given = args.iter().filter(|arg| **arg == flag);
+            assert_eq!(given.count(), 1, "{args:?}");
         }
         let pod = &tunnel.data["spec"]["template"]["spec"];
         assert_eq!(pod["automountServiceAccountToken"], true);
         let ports = pod["containers"][0]["ports"].as_array().expect("ports");
         assert!(ports.iter().any(|port| port["name"] == "upgrade"));
-        let mut deployments = all.iter().filter(|one| is_deployment(one));
-        let of_tunnel = deployments
-            .by_ref()
-            .filter(|one| is_named(one, "causeway-tunnel"));
+        let deployments = all.iter().filter(|one| is_deployment(one));
+        let of_tunnel = deployments.filter(|one| is_named(one, "causeway-tunnel"));
         assert_eq!(of_tunnel.count(), 1);
     }
 
     #[test]
     fn enrolment_replaces_causeway_tunnel_and_adds_an_account() {
-        let tunnel = "tunnel.example".parse().ok();
-        let without = PartArgs {
-            tunnel,
-            ..PartArgs::default()
+        let enrolled = |enrolment, external| {
+            with(|parts| {
+                parts.tunnel = "tunnel.example".parse().ok();
+                (parts.enrolment, parts.external) = (enrolment, external);
+            })
         };
-        let parts = PartArgs {
-            enrolment: true,
-            ..without.clone()
-        };
-        let [without, all] = [without, parts.clone()].map(with);
+        let (without, all) = (enrolled(false, false), enrolled(true, false));
         assert!(!args(&without, "causeway-tunnel").contains("--enrolment-dir"));
         assert!(args(&all, "causeway-tunnel").contains("--enrolment-dir"));
         // Namespace, ServiceAccount, and twice Role and RoleBinding.
         assert_eq!(all.len(), without.len() + 6);
-        let external = with(PartArgs {
-            external: true,
-            ..parts
-        });
-        let account = external
-            .iter()
-            .filter(|one| is_named(one, "causeway-tunnel"));
-        assert_eq!(account.count(), 3);
-        let rights = external.iter();
-        let rights = rights.filter(|one| is_named(one, "causeway-tunnel-events"));
-        assert_eq!(rights.count(), 2);
+        let external = enrolled(true, true);
+        for (name, objects) in [("causeway-tunnel", 3), ("causeway-tunnel-events", 2)] {
+            let named = external.iter().filter(|one| is_named(one, name));
+            assert_eq!(named.count(), objects, "{name}");
+        }
     }
 
     #[test]
     fn the_definitions_may_be_all() {
-        let parts = PartArgs {
-            crds_only: true,
-            ..PartArgs::default()
-        };
-        assert_eq!(with(parts), []);
+        assert_eq!(with(|parts| parts.crds_only = true), []);
     }
 }

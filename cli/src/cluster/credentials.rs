@@ -73,16 +73,12 @@ pub(crate) fn profile_namespaces(controller: &Deployment) -> BTreeSet<String> {
 /// Deployment does not show them.
 fn namespaces(controller: &Deployment, flag: &str, variable: &str) -> Option<BTreeSet<String>> {
     let pod = controller.spec.as_ref()?.template.spec.as_ref()?;
-    let args = pod
-        .containers
-        .iter()
-        .flat_map(|one| one.args.iter().flatten());
+    let containers = pod.containers.iter();
+    let args = containers.flat_map(|one| one.args.iter().flatten());
     let args = args.filter_map(|arg| arg.strip_prefix(flag));
-    let variables = pod
-        .containers
-        .iter()
-        .flat_map(|one| one.env.iter().flatten());
-    let variable = variables.into_iter().find(|one| one.name == variable);
+    let containers = pod.containers.iter();
+    let mut variables = containers.flat_map(|one| one.env.iter().flatten());
+    let variable = variables.find(|one| one.name == variable);
     let split = |value: &str| -> Vec<String> {
         value.split(',').map(|one| one.trim().to_owned()).collect()
     };

@@ -33,21 +33,6 @@ pub(crate) struct Loaded {
     files: Vec<PathBuf>,
 }
 
-/// Parts of a kubeconfig that override its current context, like kubectl's flags of these names.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Choice<'a> {
-    pub context: Option<&'a str>,
-    pub cluster: Option<&'a str>,
-    pub user: Option<&'a str>,
-}
-
-impl Choice<'_> {
-    /// Whether no part is overridden.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.context.is_none() && self.cluster.is_none() && self.user.is_none()
-    }
-}
-
 /// Connection to one API server.
 #[derive(Debug)]
 pub(crate) struct Access {
@@ -109,21 +94,16 @@ fn read(paths: Vec<PathBuf>, skip: Option<bool>) -> Result<Loaded, LoadError> {
 
 impl Loaded {
     /// Returns the connection of the selected context, cluster and user.
-    pub(crate) async fn access(self, choice: Choice<'_>) -> Result<Access, LoadError> {
+    pub(crate) async fn access(self, options: &KubeConfigOptions) -> Result<Access, LoadError> {
         let Self { kubeconfig, files } = self;
         // The client would use no credentials for an unknown user.
-        if let Some(user) = choice.user
-            && !kubeconfig.auth_infos.iter().any(|one| one.name == user)
+        if let Some(user) = &options.user
+            && !kubeconfig.auth_infos.iter().any(|one| one.name == *user)
         {
             return Err(unusable(&files, format!("user {user:?} does not exist")));
         }
-        let options = KubeConfigOptions {
-            context: choice.context.map(ToOwned::to_owned),
-            cluster: choice.cluster.map(ToOwned::to_owned),
-            user: choice.user.map(ToOwned::to_owned),
-        };
-        let proxy_url = proxy_url(&kubeconfig, choice);
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        let proxy_url = proxy_url(&kubeconfig, options);
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, options)
             .await
             .map_err(|error| unusable(&files, reason(&error)))?;
         if proxy_url.is_none() {
@@ -136,13 +116,17 @@ impl Loaded {
 }
 
 /// Returns `proxy-url` of the selected cluster.
-fn proxy_url(kubeconfig: &Kubeconfig, choice: Choice<'_>) -> Option<String> {
-    let context = choice.context.or(kubeconfig.current_context.as_deref())?;
+fn proxy_url(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> Option<String> {
+    let context = options.context.as_ref();
+    let context = context.or(kubeconfig.current_context.as_ref())?;
     let mut contexts = kubeconfig.contexts.iter();
-    let context = contexts.find(|one| one.name == context)?.context.as_ref()?;
-    let name = choice.cluster.unwrap_or(&context.cluster);
+    let context = contexts
+        .find(|one| one.name == *context)?
+        .context
+        .as_ref()?;
+    let name = options.cluster.as_ref().unwrap_or(&context.cluster);
     let mut clusters = kubeconfig.clusters.iter();
-    let cluster = clusters.find(|one| one.name == name)?;
+    let cluster = clusters.find(|one| one.name == *name)?;
     cluster.cluster.as_ref()?.proxy_url.clone()
 }
 
@@ -152,32 +136,23 @@ fn drop_blanks(kubeconfig: &mut Kubeconfig) {
         value.take_if(|value| value.is_empty());
     };
     drop_blank(&mut kubeconfig.current_context);
-    for cluster in kubeconfig
-        .clusters
-        .iter_mut()
-        .filter_map(|one| one.cluster.as_mut())
-    {
+    let clusters = kubeconfig.clusters.iter_mut();
+    for cluster in clusters.filter_map(|one| one.cluster.as_mut()) {
         drop_blank(&mut cluster.server);
         drop_blank(&mut cluster.proxy_url);
         drop_blank(&mut cluster.tls_server_name);
         drop_blank(&mut cluster.certificate_authority);
         drop_blank(&mut cluster.certificate_authority_data);
     }
-    for user in kubeconfig
-        .auth_infos
-        .iter_mut()
-        .filter_map(|one| one.auth_info.as_mut())
-    {
+    let users = kubeconfig.auth_infos.iter_mut();
+    for user in users.filter_map(|one| one.auth_info.as_mut()) {
         drop_blank(&mut user.token_file);
         drop_blank(&mut user.client_certificate);
         drop_blank(&mut user.client_certificate_data);
         drop_blank(&mut user.client_key);
     }
-    for context in kubeconfig
-        .contexts
-        .iter_mut()
-        .filter_map(|one| one.context.as_mut())
-    {
+    let contexts = kubeconfig.contexts.iter_mut();
+    for context in contexts.filter_map(|one| one.context.as_mut()) {
         drop_blank(&mut context.namespace);
     }
 }

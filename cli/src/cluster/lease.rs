@@ -178,13 +178,16 @@ mod tests {
 
     use super::*;
 
+    fn lease(holder: &str, renewed: &str) -> Controller {
+        let spec = json!({ "holderIdentity": holder, "renewTime": renewed });
+        let lease = serde_json::from_value(json!({ "spec": spec })).expect("a Lease");
+        Controller::Lease(CONTROLLER_LEASE.to_owned(), Some(lease))
+    }
+
     #[test]
     fn renewed_lease_proves_that_the_controller_runs() {
         let lease = |holder: &str, second: u32| {
-            let renewed = format!("2026-11-21T00:00:{second:02}.000000Z");
-            let spec = json!({ "holderIdentity": holder, "renewTime": renewed });
-            let lease = serde_json::from_value(json!({ "spec": spec })).expect("a Lease");
-            Controller::Lease(CONTROLLER_LEASE.to_owned(), Some(lease))
+            lease(holder, &format!("2026-11-21T00:00:{second:02}.000000Z"))
         };
         let start = Instant::now();
         let mut renewals = Renewals::default();
@@ -209,11 +212,6 @@ mod tests {
     #[test]
     fn controller_is_known_to_be_stopped_by_its_lease_alone() {
         let now: Timestamp = "2026-11-21T00:00:00Z".parse().expect("a time");
-        let lease = |holder: &str, renewed: &str| {
-            let spec = json!({ "holderIdentity": holder, "renewTime": renewed });
-            let lease = serde_json::from_value(json!({ "spec": spec })).expect("a Lease");
-            Controller::Lease(CONTROLLER_LEASE.to_owned(), Some(lease))
-        };
         let lately = "2026-11-20T23:59:55.000000Z";
         for (controller, is_stopped) in [
             (Controller::NoLease, false),

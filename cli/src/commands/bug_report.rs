@@ -58,7 +58,7 @@ async fn gather(request: &Request<'_>, archive: &mut Archive) -> Result<(), Outp
     // The redactor has to know every secret before the first file is added.
     let secrets = hub::know_secrets(request, archive).await;
     let found = hub::gather(request, archive).await;
-    hub::add_secrets(archive, secrets);
+    archive.objects("hub/objects/secrets-without-data.yaml", secrets);
     output::progress("gathering: logs and metrics of webhook and controller")?;
     processes::gather(request, archive).await;
     output::progress(format_args!("gathering: {} members", found.clusters.len()))?;

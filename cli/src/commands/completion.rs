@@ -72,8 +72,8 @@ enum Completion {
     Candidates(Vec<Candidate>),
     /// Path of a file. The shell completes it.
     File,
-    /// Path of a file with one of these extensions. The shell completes it.
-    FileOf(&'static [&'static str]),
+    /// Path of a file with one of the extensions of [`MANIFESTS`]. The shell completes it.
+    Manifest,
 }
 
 /// Candidate value with its description.
@@ -102,7 +102,7 @@ impl Completion {
             Self::File => 0,
             Self::Candidates(all) if !all.is_empty() && all.iter().all(goes_on) => 6,
             Self::Candidates(_) => 4,
-            Self::FileOf(_) => 8,
+            Self::Manifest => 8,
         }
     }
 }
@@ -117,11 +117,7 @@ impl fmt::Display for Completion {
                 }
             }
             Self::File => {}
-            Self::FileOf(extensions) => {
-                for extension in *extensions {
-                    writeln!(out, "{extension}")?;
-                }
-            }
+            Self::Manifest => writeln!(out, "{}", MANIFESTS.join("\n"))?,
         }
         write!(out, ":{}", self.directive())
     }
@@ -199,9 +195,7 @@ fn value(line: &Line<'_>, arg: &Arg, typed: &str) -> Completion {
         names.map(|name| Candidate::new(name, None)).collect()
     } else {
         match arg.get_value_hint() {
-            ValueHint::AnyPath if arg.get_id() == "filename" => {
-                return Completion::FileOf(&MANIFESTS);
-            }
+            ValueHint::AnyPath if arg.get_id() == "filename" => return Completion::Manifest,
             ValueHint::AnyPath => return Completion::File,
             _ => Vec::new(),
         }

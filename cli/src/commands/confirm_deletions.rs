@@ -121,9 +121,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<()
 async fn mark(hub: &ApiServer, name: &ClusterName, run: Run) -> Result<(), Failure> {
     let now = Timestamp::now().to_string();
     match annotate(hub, name, labels::CONFIRM_DELETIONS, Some(&now), run).await {
-        Ok(()) => Ok(()),
         Err(RequestError::NotFound { .. }) => Err(HubError::NotJoined(name.clone()).into()),
-        Err(error) => Err(error.into()),
+        annotated => Ok(annotated?),
     }
 }
 

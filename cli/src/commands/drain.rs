@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
-use causeway::domain::{self, ClusterName, ServiceKey};
+use causeway::domain::ClusterName;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
@@ -20,7 +20,6 @@ use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
-use crate::observe::service::key_of;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
 use crate::term::table::listed;
@@ -71,7 +70,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Fa
     let clusters = clusters(&hub).await?;
     let found = clusters.iter().find(|one| one.name_any() == name.as_str());
     let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;
-    let services = services(&hub).await?;
+    let services: Option<Option<Vec<MultiClusterService>>> = allowed(once::all(&hub).await)?;
+    let services = services.map(Option::unwrap_or_default);
     // A dry run only reports the affected services.
     let is_complete = services.is_some() || !args.dry_run;
     let was = cluster.is_drained();
@@ -101,18 +101,12 @@ async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, Failure> {
     Ok(clusters.ok_or(HubError::NoClusterApi)?)
 }
 
-/// Lists all MultiClusterServices. Returns `None` if the user may not list them.
-async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, RequestError> {
-    Ok(allowed(once::all(hub).await)?.map(Option::unwrap_or_default))
-}
-
 /// Sets or removes the annotation that drains a cluster.
 async fn mark(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), Failure> {
     let value = (!args.undo).then_some("true");
     match annotate(hub, name, labels::WITHDRAW, value, Run::of(args.dry_run)).await {
-        Ok(()) => Ok(()),
         Err(RequestError::NotFound { .. }) => Err(DrainError::Removed(name.clone()).into()),
-        Err(error) => Err(error.into()),
+        annotated => Ok(annotated?),
     }
 }
 
@@ -278,12 +272,6 @@ async fn read_left(
     Ok(left)
 }
 
-/// Returns the key and the desired state of a service, or `None` if the object is invalid.
-fn desired(service: &MultiClusterService) -> Option<(ServiceKey, domain::MultiClusterService)> {
-    let desired = domain::MultiClusterService::try_from(service).ok()?;
-    Some((key_of(service), desired))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,42 +285,27 @@ mod tests {
             panic!("no drain");
         };
         let name = ClusterName::try_from("a").expect("a name");
-        let left = |counts: &[(&str, usize)], unread: &[&str]| Left {
-            counts: counts
-                .iter()
-                .map(|(name, count)| ((*name).to_owned(), *count))
-                .collect(),
-            unread: unread
-                .iter()
-                .map(|name| ((*name).to_owned(), ConnectError::Timeout(5)))
-                .collect(),
-        };
-        assert!(left(&[], &[]).is_withdrawn());
+        let two = || BTreeMap::from([("c".to_owned(), 2)]);
+        let one = || BTreeMap::from([("b".to_owned(), ConnectError::Timeout(5))]);
+        assert!(Left::default().is_withdrawn());
         assert!(matches!(
             late(&name, &args, None),
             DrainError::NotKnown { .. }
         ));
-        for (left, is_known, text) in [
-            (
-                left(&[], &["b"]),
-                false,
-                "cannot read b (no answer within 5 s)",
-            ),
-            (left(&[("c", 2)], &[]), true, "EndpointSlices left: 2 in c"),
-            (
-                left(&[("c", 2)], &["b"]),
-                true,
-                "EndpointSlices left: 2 in c; cannot read b (",
-            ),
+        let unread = "cannot read b (no answer within 5 s)";
+        let copies = "EndpointSlices left: 2 in c";
+        let both = "EndpointSlices left: 2 in c; cannot read b (";
+        for (counts, unread, is_known, text) in [
+            (BTreeMap::new(), one(), false, unread),
+            (two(), BTreeMap::new(), true, copies),
+            (two(), one(), true, both),
         ] {
+            let left = Left { counts, unread };
             assert!(!left.is_withdrawn());
             assert!(left.to_string().starts_with(text), "{left}");
             let error = late(&name, &args, Some(&left));
-            assert_eq!(
-                !matches!(error, DrainError::NotKnown { .. }),
-                is_known,
-                "{error}"
-            );
+            let known = !matches!(error, DrainError::NotKnown { .. });
+            assert_eq!(known, is_known, "{error}");
         }
     }
 }

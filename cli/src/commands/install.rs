@@ -20,7 +20,6 @@ use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::bundle;
 use crate::cluster::bundle::parts::PartArgs;
 use crate::cluster::definitions::{CLUSTERS, SERVICES};
-use crate::cluster::deployed;
 use crate::cluster::helm::{self, Release};
 use crate::cluster::lease::Controller;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
@@ -126,7 +125,6 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Failure
     }
     let mut definitions = Vec::new();
     if has_definitions(args) {
-        check_newer(&hub).await?;
         definitions = crds::choose(&hub, &args.parts).await?;
     }
     let is_new = |object: &DynamicObject| {
@@ -196,14 +194,6 @@ fn is_authority(object: &DynamicObject) -> bool {
     objects::is_a(object, "Secret") && name.is_some_and(|name| names.contains(&name))
 }
 
-/// Rejects the downgrade of a newer version.
-async fn check_newer(hub: &ApiServer) -> Result<(), Failure> {
-    match deployed::newer(hub).await? {
-        Some(newer) => Err(newer.into()),
-        None => Ok(()),
-    }
-}
-
 /// Waits if requested, and prints the next step.
 async fn finish(
     hub: &ApiServer,
@@ -253,7 +243,9 @@ async fn print_external(hub: &ApiServer, parts: &PartArgs, version: &str) -> Res
              --tunnel-tls-dir of the files in Secret causeway-controller-tunnel"
         ))?;
     }
-    if leads(hub).await? {
+    // A Lease that the user may not read counts as no leader.
+    let controller = Controller::of_manifests(hub).await?;
+    if controller.holder(Timestamp::now()).is_some() {
         return Ok(output::result(format_args!(
             "the hub is ready for causeway v{version}, and causeway-controller is running; replace programs of \
              another version, then check: kubectl mcs check"
@@ -274,12 +266,6 @@ async fn print_external(hub: &ApiServer, parts: &PartArgs, version: &str) -> Res
         ))?;
     }
     Ok(())
-}
-
-/// Whether a controller is the leader. A Lease that the user may not read counts as no leader.
-async fn leads(hub: &ApiServer) -> Result<bool, Failure> {
-    let controller = Controller::of_manifests(hub).await?;
-    Ok(controller.holder(Timestamp::now()).is_some())
 }
 
 /// Whether the definitions are among the objects to apply.

@@ -31,11 +31,10 @@ use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::UPGRADE;
 use crate::cluster::wait::TimedOut;
 use crate::commands::membership::hub::{self, Known};
-use crate::commands::membership::location::Located;
 use crate::commands::membership::member::{self, Credentials, Granted, NewToken, OptionalRights};
 use crate::observe::networking::Networking;
 use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
-use crate::term::output::{self, OutputError};
+use crate::term::output;
 
 /// Name of the secrets of a join for [`ApiServer::check_verified`].
 const TOKENS: &str = "the tokens of join";
@@ -182,9 +181,15 @@ async fn join(
     }
     let agent = Agent::prepare(&joining).await?;
     let paths = Paths::prepare(&joining).await?;
-    print_version(member, &joining.identity.version)?;
+    let (version, url) = (&joining.identity.version, member.url());
+    output::result(format_args!("member: Kubernetes {version} at {url}"))?;
     let located = joining.location().await?;
-    print_located(&located)?;
+    let by_nodes = &located.by_nodes;
+    if !by_nodes.is_empty() {
+        output::result(format_args!(
+            "member: {by_nodes}, by the labels of its nodes"
+        ))?;
+    }
     let stored = match of_agent {
         true => {
             let rights = optional_rights(args);
@@ -200,7 +205,10 @@ async fn join(
         agent.apply(&joining).await?;
     }
     paths.apply(&joining).await?;
-    print_networking(name, &networking(&joining.known, name, args))?;
+    let declared = networking(joining.recorded.as_ref(), args).to_string();
+    if !declared.is_empty() {
+        output::result(format_args!("hub: {declared} of {name}"))?;
+    }
     let cluster = joining.cluster(&located.location)?;
     // The Secret comes before the Cluster that names it.
     let (granted, secret) = stored.unzip();
@@ -215,52 +223,21 @@ async fn join(
     }
 }
 
-fn print_version(member: &ApiServer, version: &str) -> Result<(), OutputError> {
-    output::result(format_args!(
-        "member: Kubernetes {version} at {}",
-        member.url()
-    ))
-}
-
-fn print_located(located: &Located) -> Result<(), OutputError> {
-    match located.by_nodes.is_empty() {
-        true => Ok(()),
-        false => output::result(format_args!(
-            "member: {}, by the labels of its nodes",
-            located.by_nodes
-        )),
-    }
-}
-
-fn print_networking(name: &ClusterName, networking: &Networking) -> Result<(), OutputError> {
-    let declared = networking.to_string();
-    match declared.is_empty() {
-        true => Ok(()),
-        false => output::result(format_args!("hub: {declared} of {name}")),
-    }
-}
-
 /// Creates the account in the member and a token. Returns it with the Secret of the hub that stores
 /// it.
 async fn grant(
     joining: &Joining<'_>,
     given_proxy_ca: Option<String>,
 ) -> Result<(Granted, DynamicObject), Failure> {
-    let Joining {
-        hub,
-        member,
-        name,
-        args,
-        hub_uid,
-        ..
-    } = joining;
+    let (member, name, args) = (joining.member, joining.name, joining.args);
     let rights = optional_rights(args);
-    let stored = hub::stored(hub, name).await?;
+    let stored = hub::stored(joining.hub, name).await?;
     let token = NewToken {
         used: stored.token.as_deref(),
         lifetime: args.token_lifetime,
     };
-    let granted = member::grant(member, hub_uid, rights, token, args.force_conflicts).await?;
+    let force = args.force_conflicts;
+    let granted = member::grant(member, &joining.hub_uid, rights, token, force).await?;
     let Credentials { token, ca_bundle } = &granted.credentials;
     let proxy_ca = given_proxy_ca.or(stored.proxy_ca);
     let secret = hub::secret(name, Some(token), ca_bundle, proxy_ca.as_deref())?;
@@ -283,7 +260,7 @@ fn optional_rights(args: &JoinArgs) -> OptionalRights {
 
 /// Returns the network and the type of entry that the flags set. The stored Cluster provides values
 /// that the flags omit.
-fn networking(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Networking {
+fn networking(recorded: Option<&Known>, args: &JoinArgs) -> Networking {
     let given = Networking::new(args.network.clone(), args.reach);
-    given.or(recorded(known, name).map_or_else(Networking::default, |one| one.networking.clone()))
+    given.or(recorded.map_or_else(Networking::default, |one| one.networking.clone()))
 }

@@ -1,6 +1,8 @@
 //! Moves services between Karmada's controllers and causeway. Each turn reads hub and members,
 //! plans, and carries out the writes that are possible.
 
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub(crate) mod gate;
 pub(crate) mod outcome;
 pub(crate) mod step;
@@ -19,7 +21,7 @@ use crate::args::MoveArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::karmada;
-use crate::cluster::lease::{self, Controller, LeaseName};
+use crate::cluster::lease::{self, Controller};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::observe::service::Snapshot;
@@ -37,49 +39,29 @@ pub(crate) enum MoveError {
     )]
     HubForbidden,
     #[error(
-        "you may not get Lease {lease} on the hub, which shows whether {program} runs{silence}. \
+        "you may not get Lease {0} on the hub, which shows whether causeway-controller runs. \
          Nothing was moved; use a kubeconfig that may"
     )]
-    LeaseForbidden {
-        lease: String,
-        program: &'static str,
-        /// Clause about silence that proves nothing, or empty.
-        silence: &'static str,
-    },
+    ControllerUnknown(String),
+    /// Karmada's controllers wrote nothing, and may not run.
+    #[error(
+        "you may not get Lease {namespace}/{name} on the hub, which shows whether {name} runs; \
+         that it does not write proves nothing if it does not run. Nothing was moved; use a \
+         kubeconfig that may",
+        namespace = gate::LEASE.0,
+        name = gate::LEASE.1
+    )]
+    ManagerUnknown,
     #[error(
         "MultiClusterService {0} not found on the hub, and no object of Karmada's belongs to one; kubectl mcs status -A shows all namespaces"
     )]
     NotFound(ServiceKey),
 }
 
-impl MoveError {
-    /// Returns the error of a user who may not get the Lease of causeway-controller.
-    fn of_controller(lease: &LeaseName) -> Self {
-        let lease = lease.0.iter();
-        let lease = lease.map(|(namespace, name)| format!("{namespace}/{name}"));
-        Self::LeaseForbidden {
-            lease: lease.collect(),
-            program: "causeway-controller",
-            silence: "",
-        }
-    }
-
-    /// Returns the error of a user who may not get the Lease of karmada-controller-manager, and for
-    /// whom Karmada's controllers wrote nothing.
-    fn of_manager() -> Self {
-        let (namespace, name) = gate::LEASE;
-        Self::LeaseForbidden {
-            lease: format!("{namespace}/{name}"),
-            program: name,
-            silence: "; that it does not write proves nothing if it does not run",
-        }
-    }
-}
-
 impl CommandError for MoveError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::HubForbidden | Self::LeaseForbidden { .. } => UNKNOWN,
+            Self::HubForbidden | Self::ControllerUnknown(_) | Self::ManagerUnknown => UNKNOWN,
             Self::NotFound(_) => PROBLEM,
         }
     }
@@ -218,9 +200,12 @@ impl Mover<'_> {
     /// Returns the reason to refuse all moves: causeway does not run, or Karmada's controllers are
     /// not in the required state.
     async fn refused(&self, due: &[Snapshot]) -> Result<Option<String>, Failure> {
-        let controller = Controller::read(self.hub, &self.args.controller.lease).await?;
+        let lease = &self.args.controller.lease;
+        let controller = Controller::read(self.hub, lease).await?;
         if matches!(controller, Controller::Unknown) {
-            return Err(MoveError::of_controller(&self.args.controller.lease).into());
+            let lease = lease.0.iter();
+            let lease = lease.map(|(namespace, name)| format!("{namespace}/{name}"));
+            return Err(MoveError::ControllerUnknown(lease.collect()).into());
         }
         if let Some(problem) = controller.problem(Timestamp::now()) {
             return Ok(Some(format!(
@@ -241,17 +226,17 @@ impl Mover<'_> {
             .iter()
             .filter(|snapshot| snapshot.mcs.is_some() && !self.args.dry_run);
         let probed: Vec<_> = probed.map(|snapshot| snapshot.key.clone()).collect();
-        self.note(format_args!(
+        output::progress(format_args!(
             "watching for {} s whether Karmada's MultiClusterService controllers write",
             window.as_secs()
         ))?;
         for key in &probed {
-            self.note(gate::command(key))?;
+            output::progress(gate::command(key))?;
         }
         let observed = gate::observe(self.hub, &probed, window).await;
         let refusal = observed.map_err(Failure::from).and_then(|gate| {
             if manager.leaves_unknown(&gate) {
-                return Err(MoveError::of_manager().into());
+                return Err(MoveError::ManagerUnknown.into());
             }
             // Without probes, silence of the controllers proves nothing.
             let unknown = probed.is_empty() && gate == Gate::Off && self.direction.gate;
@@ -317,7 +302,7 @@ impl Mover<'_> {
             let waits = plan.left.iter().chain(&failed).map(ToString::to_string);
             let now = waits.collect::<Vec<_>>().join("; ");
             if now != last {
-                self.note(format_args!("{key}: waiting: {now}"))?;
+                output::progress(format_args!("{key}: waiting: {now}"))?;
             }
             last = now;
         }
@@ -389,10 +374,6 @@ impl Mover<'_> {
             Some(_) => output::progress(line),
             None => output::result(line),
         }
-    }
-
-    fn note(&self, text: impl std::fmt::Display) -> Result<(), OutputError> {
-        output::progress(text)
     }
 }
 

@@ -165,10 +165,7 @@ impl Overview {
             Some(_) => report::Scope::One,
             None => report::Scope::All,
         };
-        let clusters = snapshot
-            .clusters
-            .as_ref()
-            .map(|clusters| clusters.as_slice());
+        let clusters = snapshot.clusters.as_deref().map(Vec::as_slice);
         Report::new(scope, clusters, &snapshot.services)
             .with_karmadas(&snapshot.karmadas)
             .with(&snapshot.readings)

@@ -20,7 +20,7 @@ use crate::commands::membership::hub;
 use crate::observe::verification::{self, Verification};
 use crate::term::age;
 use crate::term::exit::{CommandError, Failure};
-use crate::term::output;
+use crate::term::output::{self, OutputError};
 
 /// Failed shift of traffic. The share of the last step stays.
 #[derive(Debug, thiserror::Error)]
@@ -187,13 +187,8 @@ impl Paths {
     /// says so once.
     async fn check(&mut self, hub: &ApiServer) -> Result<(), Failure> {
         let last = Verification::read(hub, &self.key).await;
-        let Some(note) = self.evaluate(last, Timestamp::now())? else {
-            return Ok(());
-        };
-        if !std::mem::replace(&mut self.is_noted, true) {
-            output::progress(format_args!("note: {note}"))?;
-        }
-        Ok(())
+        let note = self.evaluate(last, Timestamp::now())?;
+        Ok(print_once(note, &mut self.is_noted)?)
     }
 
     /// Returns a note if there is no usable result.
@@ -206,25 +201,19 @@ impl Paths {
             "kubectl mcs verify {} -n {}",
             self.key.name, self.key.namespace
         );
+        let unchecked = "so paths are not checked";
         let last = match last {
             Ok(Some(last)) => last,
-            Ok(None) => {
-                return Ok(Some(format!(
-                    "{verify} has no result, so paths are not checked"
-                )));
-            }
+            Ok(None) => return Ok(Some(format!("{verify} has no result, {unchecked}"))),
             Err(why) => {
-                let note = format!(
-                    "the last result of {verify} is unknown, so paths are not checked: {why}"
-                );
-                return Ok(Some(note));
+                let last = format!("the last result of {verify} is unknown");
+                return Ok(Some(format!("{last}, {unchecked}: {why}")));
             }
         };
         let age = age::since(last.time, now);
         if now.duration_since(last.time) > VERIFIED_WITHIN {
-            let note =
-                format!("the last result of {verify} is {age} old, so paths are not checked");
-            return Ok(Some(note));
+            let last = format!("the last result of {verify} is {age} old");
+            return Ok(Some(format!("{last}, {unchecked}")));
         }
         match last.failed_to(self.cluster.as_str()) {
             failed if failed.is_empty() => Ok(None),
@@ -255,13 +244,18 @@ impl Leader {
         if runs {
             return Ok(());
         }
-        let Some(note) = evaluate(&controller, Timestamp::now())? else {
-            return Ok(());
-        };
-        if !std::mem::replace(&mut self.is_noted, true) {
-            output::progress(format_args!("note: {note}"))?;
+        let note = evaluate(&controller, Timestamp::now())?;
+        Ok(print_once(note, &mut self.is_noted)?)
+    }
+}
+
+/// Prints a note, unless an earlier one was printed.
+fn print_once(note: Option<String>, is_noted: &mut bool) -> Result<(), OutputError> {
+    match note {
+        Some(note) if !std::mem::replace(is_noted, true) => {
+            output::progress(format_args!("note: {note}"))
         }
-        Ok(())
+        _ => Ok(()),
     }
 }
 
@@ -444,6 +438,14 @@ mod tests {
     #[test]
     fn steps_add_to_the_present_share() {
         let new = ClusterName::try_from("new").expect("a name");
+        let args = |step, until| ShiftArgs {
+            name: "foo".to_owned(),
+            to: "new".to_owned(),
+            step,
+            every: Duration::ZERO,
+            until,
+            dry_run: false,
+        };
         for (before, step, until, expected) in [
             (
                 None,
@@ -471,27 +473,13 @@ mod tests {
                 "cluster/old=5%, cluster/new=10%, rest",
             ),
         ] {
-            let args = ShiftArgs {
-                name: "foo".to_owned(),
-                to: "new".to_owned(),
-                step,
-                every: Duration::ZERO,
-                until,
-                dry_run: false,
-            };
-            let steps = steps(before.map(share).as_ref(), &new, &args).expect("steps");
+            let steps = steps(before.map(share).as_ref(), &new, &args(step, until));
+            let steps = steps.expect("steps");
             let steps: Vec<_> = steps.iter().map(ToString::to_string).collect();
             assert_eq!(steps.join("; "), expected);
         }
-        let args = ShiftArgs {
-            name: "foo".to_owned(),
-            to: "new".to_owned(),
-            step: 50,
-            every: Duration::ZERO,
-            until: 100,
-            dry_run: false,
-        };
-        let error = steps(Some(&share("cluster/old=5%, rest")), &new, &args).expect_err("105%");
+        let old = share("cluster/old=5%, rest");
+        let error = steps(Some(&old), &new, &args(50, 100)).expect_err("105%");
         let expected = "the other shares of cluster/old=5%, rest leave less than 100% to new; lower \
                         --until or these shares";
         assert_eq!(error.to_string(), expected);

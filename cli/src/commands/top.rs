@@ -50,18 +50,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, Fail
     let clusters = clusters.ok_or(GatherError::NoApi("Cluster"))?;
     let insecure = args.insecure.allow_insecure_members;
     let mut notes = Vec::new();
-    let (known, uid, controller) = tokio::join!(
+    let ((known, unlisted), uid, controller) = tokio::join!(
         known(&hub, &clusters, insecure),
         hub.uid(),
         Controller::find(&hub, args)
     );
-    let known = match known {
-        (known, None) => known,
-        (known, Some(why)) => {
-            notes.push(format!("MultiClusterServices are not listed: {why}"));
-            known
-        }
-    };
+    notes.extend(unlisted.map(|why| format!("MultiClusterServices are not listed: {why}")));
     let controller = controller
         .map_err(|error| notes.push(error.to_string()))
         .ok();

@@ -69,24 +69,16 @@ async fn show(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, Failure> {
     let hub = ApiServer::hub(hub).await?;
     let endpoints = endpoints(&hub, args).await?;
     let mut notes = Vec::new();
-    let clusters = match allowed(once::clusters(&hub).await)? {
-        Some(clusters) => {
-            let clusters = clusters.into_iter().flatten();
-            let tunnelled = clusters.filter(is_tunnelled);
-            Some(
-                tunnelled
-                    .map(|cluster| cluster.name_any())
-                    .collect::<BTreeSet<_>>(),
-            )
-        }
-        None => {
-            notes.push(
-                "you may not list Clusters on the hub, so members that never connected are missing"
-                    .to_owned(),
-            );
-            None
-        }
-    };
+    let clusters = allowed(once::clusters(&hub).await)?;
+    if clusters.is_none() {
+        let note =
+            "you may not list Clusters on the hub, so members that never connected are missing";
+        notes.push(note.to_owned());
+    }
+    let clusters = clusters.map(|clusters| -> BTreeSet<_> {
+        let tunnelled = clusters.into_iter().flatten().filter(is_tunnelled);
+        tunnelled.map(|cluster| cluster.name_any()).collect()
+    });
     let answers = endpoints.iter().map(|endpoint| read(&hub, endpoint));
     let answers: Vec<_> = futures::stream::iter(answers)
         .buffered(AT_ONCE)

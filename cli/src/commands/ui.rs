@@ -67,13 +67,9 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), Failure> {
     let namespace = args.namespace.clone();
     rights::check(&hub, namespace.as_deref()).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ui.port));
-    let bound = async {
-        let listener = TcpListener::bind(address).await?;
-        let port = listener.local_addr()?.port();
-        Ok((listener, port))
-    };
-    let bound = bound.await;
-    let (listener, port) = bound.map_err(|source| UiError::Bind { address, source })?;
+    let failed = |source| UiError::Bind { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
     let (token, once) = (Token::random()?, Token::random()?);
     let url = format!("http://127.0.0.1:{port}/{}/", token.as_str());
     // Other users of the machine can read the arguments of the browser.

@@ -11,7 +11,6 @@ use causeway::domain::{ClusterName, enrolment};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde_json::json;
 use tokio::time::Instant;
 
 use self::serving::{ManagedByKarmada, Serving};
@@ -22,7 +21,7 @@ use crate::cluster::bundle;
 use crate::cluster::definitions::{CLUSTERS, Found, Kind, Origin, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::karmada;
-use crate::cluster::objects::{self, ObjectError};
+use crate::cluster::objects;
 use crate::cluster::wait;
 use crate::commands::membership::hub;
 use crate::commands::membership::{cleaning, report_left};
@@ -102,35 +101,20 @@ impl CommandError for UninstallError {
 
 /// Objects of causeway on a hub.
 struct Inventory {
-    serving: Serving,
-    karmadas: ManagedByKarmada,
-    services: usize,
-    clusters: Vec<Cluster>,
+    served: Served,
     /// Secrets of members that exist without a Cluster, for example after an interrupted
     /// `--cascade`, with the names of the members.
     orphans: Vec<(ClusterName, DynamicObject)>,
     /// Commands that delete the ClusterProfiles of which Clusters are made.
     profiles: Vec<String>,
-    /// Definitions of MultiClusterService and Cluster with their owners.
+    /// Definitions of MultiClusterService and Cluster on the hub.
     definitions: [Definition; 2],
     /// Objects to delete, in order, with their UIDs.
     objects: Vec<DynamicObject>,
 }
 
-/// Definition of a kind on the hub.
-struct Definition {
-    kind: Kind,
-    origin: Origin,
-    uid: Option<String>,
-}
-
-impl Definition {
-    async fn read(hub: &ApiServer, kind: Kind) -> Result<Self, ObjectError> {
-        let Found { origin, stored } = kind.find(hub).await?;
-        let uid = stored.and_then(|stored| stored.metadata.uid);
-        Ok(Self { kind, origin, uid })
-    }
-}
+/// Kind, and its definition on the hub.
+type Definition = (Kind, Found);
 
 /// Removes causeway from a hub.
 pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failure> {
@@ -186,17 +170,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
 
 impl Inventory {
     async fn read(hub: &ApiServer) -> Result<Self, Failure> {
-        let Served {
-            services,
-            clusters,
-            karmadas,
-            serving,
-        } = Served::read(hub).await?;
-        let orphans = orphans(hub, &clusters).await?;
-        let profiles = profiles(hub, &clusters).await?;
+        let served = Served::read(hub).await?;
+        let clusters = &served.clusters;
+        let mut orphans = hub::joined_secrets(hub).await?;
+        orphans.retain(|(name, _)| !clusters.iter().any(|one| one.name_any() == name.as_str()));
+        let profiles = profiles(hub, clusters).await?;
         let definitions = [
-            Definition::read(hub, SERVICES).await?,
-            Definition::read(hub, CLUSTERS).await?,
+            (SERVICES, SERVICES.find(hub).await?),
+            (CLUSTERS, CLUSTERS.find(hub).await?),
         ];
         let mut objects = Vec::new();
         for mut object in bundle::everything()? {
@@ -213,10 +194,7 @@ impl Inventory {
             }
         }
         Ok(Self {
-            serving,
-            karmadas,
-            services,
-            clusters,
+            served,
             orphans,
             profiles,
             definitions,
@@ -228,14 +206,15 @@ impl Inventory {
     fn is_empty(&self) -> bool {
         self.objects.is_empty()
             && self.orphans.is_empty()
-            && self.serving.is_empty()
-            && self.karmadas.commands().is_none()
+            && self.served.serving.is_empty()
+            && self.served.karmadas.commands().is_none()
     }
 
     /// Checks that the hub has the same services and Clusters as before the user was asked.
     async fn check_unchanged(&self, hub: &ApiServer) -> Result<(), Failure> {
         let now = Served::read(hub).await?;
-        match now.serving == self.serving && now.karmadas == self.karmadas {
+        let before = &self.served;
+        match now.serving == before.serving && now.karmadas == before.karmadas {
             true => Ok(()),
             false => Err(UninstallError::Changed.into()),
         }
@@ -244,7 +223,7 @@ impl Inventory {
     /// Returns the error for an installation by Helm.
     fn of_helm(&self, release: Release) -> UninstallError {
         let uninstall = format!("  helm uninstall {} -n {}", release.name, release.namespace);
-        let commands = [self.serving.commands(), uninstall].into_iter();
+        let commands = [self.served.serving.commands(), uninstall].into_iter();
         let commands: Vec<_> = commands.filter(|one| !one.is_empty()).collect();
         UninstallError::OfHelm {
             release,
@@ -259,22 +238,24 @@ impl Inventory {
             let commands = self.profiles.join("\n");
             return Err(UninstallError::OfProfiles { commands });
         }
-        if let (Some(services), Some(commands)) = (self.karmadas.named(), self.karmadas.commands())
-        {
+        let Served {
+            serving, karmadas, ..
+        } = &self.served;
+        if let (Some(services), Some(commands)) = (karmadas.named(), karmadas.commands()) {
             return Err(UninstallError::ManagedByKarmada { services, commands });
         }
-        if self.serving.is_empty() || cascade {
+        if serving.is_empty() || cascade {
             return Ok(());
         }
         Err(UninstallError::Serving {
-            serving: self.serving.to_string(),
-            commands: self.serving.commands(),
+            serving: serving.to_string(),
+            commands: serving.commands(),
         })
     }
 
     fn definitions_to_go(&self, args: &UninstallArgs) -> Vec<&Definition> {
         let ours = self.definitions.iter();
-        ours.filter(|one| args.crds && one.origin == Origin::Managed)
+        ours.filter(|(_, found)| args.crds && found.origin == Origin::Managed)
             .collect()
     }
 
@@ -292,23 +273,23 @@ impl Inventory {
         for (_, secret) in self.orphans.iter().filter(|_| !args.keep_services) {
             output::result(format_args!("  {}", objects::title(secret)))?;
         }
-        for kind in definitions.iter().map(|one| one.kind) {
+        let serving = &self.served.serving;
+        for (kind, _) in definitions {
             let count = match kind.plural == SERVICES.plural {
-                true => self.services,
-                false => self.clusters.len(),
+                true => self.served.services,
+                false => self.served.clusters.len(),
             };
             output::result(format_args!(
                 "  customresourcedefinition.apiextensions.k8s.io/{}.{}, and with it every {} ({count} now)",
                 kind.plural, kind.group, kind.name
             ))?;
         }
-        if args.cascade && !self.serving.is_empty() {
+        if args.cascade && !serving.is_empty() {
             output::result(format_args!(
-                "and before, when the controller has cleaned the members: {}",
-                self.serving
+                "and before, when the controller has cleaned the members: {serving}"
             ))?;
         }
-        if let Some(karmadas) = self.karmadas.named() {
+        if let Some(karmadas) = self.served.karmadas.named() {
             output::result(format_args!(
                 "left as they are, because Karmada manages them: {karmadas}"
             ))?;
@@ -325,9 +306,9 @@ impl Inventory {
     }
 
     async fn print_kept(&self, hub: &ApiServer, args: &UninstallArgs) -> Result<(), Failure> {
-        for Definition { kind, origin, .. } in &self.definitions {
+        for (kind, found) in &self.definitions {
             let title = objects::title(&kind.definition()?);
-            match origin {
+            match found.origin {
                 Origin::Managed if !args.crds => output::result(format_args!(
                     "hub: {title} stays; --crds deletes it, and with it every {}",
                     kind.name
@@ -365,9 +346,9 @@ impl Inventory {
 
     /// Prints the accounts in the members whose credentials on the hub are about to be deleted.
     fn report_accounts(&self) -> Result<(), OutputError> {
-        let joined = self.serving.clusters().iter().map(String::as_str);
-        let orphans = self.orphans.iter().map(|(name, _)| name.as_str());
-        let mut joined: Vec<_> = joined.chain(orphans).collect();
+        let orphans = self.orphans.iter().map(|(name, _)| name.to_string());
+        let mut joined = self.served.serving.members();
+        joined.extend(orphans);
         if joined.is_empty() {
             return Ok(());
         }
@@ -383,11 +364,9 @@ impl Inventory {
 
     /// Prints leftovers in members that were not joined with this program.
     async fn report_members(&self, hub: &ApiServer) -> Result<(), Failure> {
-        let joined = self.serving.clusters();
-        let others = self
-            .clusters
-            .iter()
-            .filter(|one| !joined.contains(&one.name_any()));
+        let joined = self.served.serving.members();
+        let clusters = self.served.clusters.iter();
+        let others = clusters.filter(|one| !joined.contains(&one.name_any()));
         leftovers::report(hub, others).await
     }
 }
@@ -422,7 +401,9 @@ impl Served {
     async fn read(hub: &ApiServer) -> Result<Self, Failure> {
         let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
         let clusters = once::clusters(hub).await?.unwrap_or_default();
-        let karmadas = ManagedByKarmada::of(&services, &works(hub).await?);
+        let works = karmada::works(hub, None).await?;
+        let works = works.ok_or(karmada::WorksForbidden)?;
+        let karmadas = ManagedByKarmada::of(&services, &works);
         Ok(Self {
             serving: Serving::of(&services, &clusters, &karmadas),
             services: services.len(),
@@ -430,22 +411,6 @@ impl Served {
             karmadas,
         })
     }
-}
-
-/// Lists Karmada's Works. Returns an empty list if the hub does not serve Works.
-async fn works(hub: &ApiServer) -> Result<Vec<karmada::Work>, Failure> {
-    let works = karmada::works(hub, None).await?;
-    Ok(works.ok_or(karmada::WorksForbidden)?)
-}
-
-/// Returns the Secrets that `join` created for Clusters that do not exist.
-async fn orphans(
-    hub: &ApiServer,
-    clusters: &[Cluster],
-) -> Result<Vec<(ClusterName, DynamicObject)>, ObjectError> {
-    let mut secrets = hub::joined_secrets(hub).await?;
-    secrets.retain(|(name, _)| !clusters.iter().any(|one| one.name_any() == name.as_str()));
-    Ok(secrets)
 }
 
 /// Deletes all objects that causeway serves and waits for the controller's cleanup. Deletes
@@ -457,26 +422,27 @@ async fn clean(
     args: &UninstallArgs,
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + args.timeout;
-    let serving = &inventory.serving;
+    let serving = &inventory.served.serving;
     if !serving.is_empty() {
-        for (namespace, name) in serving.services() {
-            objects::remove(hub, &object(&SERVICES, serving, &namespace, &name)?).await?;
+        for service in &serving.services {
+            objects::remove(hub, service).await?;
         }
         cleaned(hub, deadline, args, Serving::without_clusters).await?;
-        for name in serving.clusters() {
-            objects::remove(hub, &object(&CLUSTERS, serving, "", name)?).await?;
+        for cluster in &serving.clusters {
+            objects::remove(hub, cluster).await?;
         }
         cleaned(hub, deadline, args, |serving| serving).await?;
     }
     inventory.report_accounts()?;
-    for cluster in &inventory.clusters {
+    let members = serving.members();
+    for cluster in &inventory.served.clusters {
         let name = cluster.name_any();
         let problem = cleaning(cluster);
-        if serving.clusters().contains(&name) && !problem.is_empty() {
+        if members.contains(&name) && !problem.is_empty() {
             report_left(hub, &name, &problem).await?;
         }
     }
-    let cleaned = serving.clusters().iter();
+    let cleaned = members.iter();
     let cleaned = cleaned.filter_map(|name| ClusterName::try_from(name.as_str()).ok());
     for name in cleaned {
         let credentials = hub::credentials(hub, &name).await?;
@@ -489,24 +455,6 @@ async fn clean(
         objects::remove(hub, secret).await?;
     }
     Ok(())
-}
-
-/// Returns an object that identifies a served resource by kind, namespace, name and UID. Clusters
-/// have an empty namespace.
-fn object(
-    kind: &Kind,
-    serving: &Serving,
-    namespace: &str,
-    name: &str,
-) -> Result<DynamicObject, ObjectError> {
-    let mut object = objects::object(json!({
-        "apiVersion": format!("{}/{}", kind.group, kind.versions[0]),
-        "kind": kind.name,
-        "metadata": { "name": name },
-    }))?;
-    object.metadata.namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
-    object.metadata.uid = serving.uid(namespace, name);
-    Ok(object)
 }
 
 /// Waits until the selected part of the served objects is deleted.
@@ -534,11 +482,11 @@ async fn cleaned(
 /// Deletes a definition and waits until its objects are deleted too.
 async fn remove_definition(
     hub: &ApiServer,
-    definition: &Definition,
+    (kind, found): &Definition,
     args: &UninstallArgs,
 ) -> Result<(), Failure> {
-    let mut object = definition.kind.definition()?;
-    object.metadata.uid.clone_from(&definition.uid);
+    let mut object = kind.definition()?;
+    object.metadata.uid = found.stored.as_ref().and_then(ResourceExt::uid);
     objects::remove(hub, &object).await?;
     let name = object.name_any();
     let deadline = Instant::now() + args.timeout;

@@ -31,6 +31,8 @@ use crate::term::screen::Screen;
 const MAX_SERVICES: usize = 200;
 /// Maximum number of nodes of a consumer that one run connects from.
 const MAX_NODES: usize = 100;
+/// Maximum number of paths or pods that one line names.
+const MAX_NAMED: usize = 3;
 /// Exit code of a program that the user interrupts (POSIX shells: 128 + SIGINT).
 const INTERRUPTED: u8 = 130;
 
@@ -162,7 +164,7 @@ impl Prepared {
         let hub = kubeconfigs::hub(args, &pods.members).await?;
         let targets = Targets::read(&hub, what).await?;
         let run = Run {
-            id: random_id()?,
+            id: random::digits::<4>().map_err(|_| VerifyError::NoRandomness)?,
             namespace: pods.probe_namespace.clone(),
             image: match &pods.image {
                 Some(image) => image.clone(),
@@ -186,18 +188,11 @@ impl Prepared {
         notes: Notes<'_>,
         stop: impl Future<Output = ()>,
     ) -> Result<Ended, Failure> {
-        let Self {
-            hub,
-            targets,
-            run,
-            diallers,
-            untried,
-        } = self;
-        let mut ended = targets
-            .verify(&run, (diallers, untried), notes, stop)
-            .await?;
+        let planned = (self.diallers, self.untried);
+        let verified = self.targets.verify(&self.run, planned, notes, stop);
+        let mut ended = verified.await?;
         for service in &ended.report.services {
-            if let Some(unstored) = store(&hub, service).await {
+            if let Some(unstored) = store(&self.hub, service).await {
                 notes(unstored.clone())?;
                 ended.unstored.push(unstored);
             }
@@ -217,8 +212,15 @@ async fn store(hub: &ApiServer, service: &ServiceReport) -> Option<String> {
     ))
 }
 
-fn random_id() -> Result<String, VerifyError> {
-    random::digits::<4>().map_err(|_| VerifyError::NoRandomness)
+/// Names the first [`MAX_NAMED`] items, and counts the others.
+fn named(all: impl ExactSizeIterator<Item: ToString>) -> String {
+    let more = all.len().saturating_sub(MAX_NAMED);
+    let first: Vec<_> = all.take(MAX_NAMED).map(|one| one.to_string()).collect();
+    let first = first.join(", ");
+    match more {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 /// Returns the image of this program, from the registry of the hub's own controller.

@@ -8,6 +8,8 @@ use causeway::domain::ServiceKey;
 use causeway_engine::lists::NameLists;
 use causeway_engine::model::Identity;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -19,18 +21,14 @@ pub(crate) fn from<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("an object")
 }
 
-pub(crate) fn core_service(
-    ours: bool,
-    ports: &[(&str, u16)],
-) -> k8s_openapi::api::core::v1::Service {
+pub(crate) fn core_service(ours: bool, ports: &[(&str, u16)]) -> Service {
     let ports: Vec<_> = ports
         .iter()
         .map(|(name, port)| json!({ "name": name, "port": port, "protocol": "TCP" }))
         .collect();
-    let labels = if ours {
-        json!({ "mcs.causeway.dev/hub": "hub" })
-    } else {
-        json!({})
+    let labels = match ours {
+        true => json!({ "mcs.causeway.dev/hub": "hub" }),
+        false => json!({}),
     };
     from(json!({
         "metadata": { "name": "foo", "namespace": "shop", "uid": "s1", "resourceVersion": "1", "labels": labels },
@@ -45,7 +43,7 @@ fn endpoints(ready: &[(&str, bool)]) -> Value {
     endpoints.collect()
 }
 
-pub(crate) fn source(ready: &[(&str, bool)]) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+pub(crate) fn source(ready: &[(&str, bool)]) -> EndpointSlice {
     from(json!({
         "metadata": {
             "name": "foo-abc", "namespace": "shop", "uid": "u1", "resourceVersion": "7",
@@ -60,10 +58,7 @@ pub(crate) fn source(ready: &[(&str, bool)]) -> k8s_openapi::api::discovery::v1:
     }))
 }
 
-pub(crate) fn copy(
-    version: &str,
-    ready: &[(&str, bool)],
-) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+pub(crate) fn copy(version: &str, ready: &[(&str, bool)]) -> EndpointSlice {
     from(json!({
         "metadata": {
             "name": "a-foo-abc-0", "namespace": "shop", "uid": "c1", "resourceVersion": "1",
@@ -81,11 +76,7 @@ pub(crate) fn copy(
     }))
 }
 
-fn held(
-    name: &str,
-    service: k8s_openapi::api::core::v1::Service,
-    slice: k8s_openapi::api::discovery::v1::EndpointSlice,
-) -> Held {
+fn held(name: &str, service: Service, slice: EndpointSlice) -> Held {
     Held {
         identity: Identity {
             uid: format!("uid-of-{name}"),
@@ -156,11 +147,8 @@ impl Snapshot {
     }
 
     pub(crate) fn member(&mut self, name: &str) -> &mut Held {
-        self.members
-            .get_mut(name)
-            .expect("a member")
-            .as_mut()
-            .expect("it was read")
+        let member = self.members.get_mut(name).expect("a member");
+        member.as_mut().expect("it was read")
     }
 
     pub(crate) fn without_copies(&mut self) -> &mut Self {
@@ -169,14 +157,11 @@ impl Snapshot {
     }
 
     pub(crate) fn annotate(&mut self, name: &str, key: &str, value: &str) -> &mut Self {
-        let cluster = self
-            .clusters_mut()
-            .iter_mut()
-            .find(|one| one.metadata.name.as_deref() == Some(name));
-        let annotations = &mut cluster.expect("a Cluster").metadata.annotations;
-        annotations
-            .get_or_insert_default()
-            .insert(key.to_owned(), value.to_owned());
+        let mut clusters = self.clusters_mut().iter_mut();
+        let cluster = clusters.find(|one| one.metadata.name.as_deref() == Some(name));
+        let metadata = &mut cluster.expect("a Cluster").metadata;
+        let annotations = metadata.annotations.get_or_insert_default();
+        annotations.insert(key.to_owned(), value.to_owned());
         self
     }
 }

@@ -5,7 +5,7 @@ mod names;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -20,7 +20,7 @@ use self::names::Names;
 use super::link::{Kind, Link};
 use super::networking::selects_node_ports;
 use super::pace::{self, Broken, Ended, Pace};
-use super::reader::{Reader, Sent, View};
+use super::reader::{Reader, Sent, Served, View};
 use super::scope::{Breadth, Scope};
 use super::store::{Store, key_of, name_of, note_reach};
 use super::touched::Touched;
@@ -192,16 +192,12 @@ fn imports(hub: &mut Hub, event: Event<ServiceImport>) -> Touched {
     Touched::services(hub.imports.apply(event))
 }
 
-fn imports_served(
-    hub: &mut Hub,
-    version: Option<Version>,
-    refused: Option<RequestError>,
-) -> Touched {
-    let mut touched = match version {
-        Some(_) => Touched::default(),
-        None => Touched::services(hub.imports.replace(Vec::new())),
-    };
-    touched.link = hub.refuse(Kind::ServiceImport, refused);
+fn imports_served(hub: &mut Hub, served: Served) -> Touched {
+    let mut touched = Touched::default();
+    if !matches!(served, Ok(Some(_))) {
+        touched = Touched::services(hub.imports.replace(Vec::new()));
+    }
+    touched.link = hub.refuse(Kind::ServiceImport, served.err());
     touched
 }
 
@@ -209,16 +205,12 @@ fn exports(hub: &mut Hub, event: Event<ServiceExport>) -> Touched {
     Touched::services(hub.exports.apply(event))
 }
 
-fn exports_served(
-    hub: &mut Hub,
-    version: Option<Version>,
-    refused: Option<RequestError>,
-) -> Touched {
-    let mut touched = match version {
-        Some(_) => Touched::default(),
-        None => Touched::services(hub.exports.replace(Vec::new())),
-    };
-    touched.link = hub.refuse(Kind::ServiceExport, refused);
+fn exports_served(hub: &mut Hub, served: Served) -> Touched {
+    let mut touched = Touched::default();
+    if !matches!(served, Ok(Some(_))) {
+        touched = Touched::services(hub.exports.replace(Vec::new()));
+    }
+    touched.link = hub.refuse(Kind::ServiceExport, served.err());
     touched
 }
 

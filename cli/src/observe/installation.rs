@@ -10,8 +10,7 @@ use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use causeway_engine::reasons::Reason;
 use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook,
-    ValidatingWebhookConfiguration, WebhookClientConfig,
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
@@ -27,8 +26,7 @@ use crate::cluster::bundle::DEPLOYMENTS;
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::credentials;
 use crate::cluster::karmada;
-use crate::cluster::lease::Controller;
-use crate::cluster::lease::LeaseName;
+use crate::cluster::lease::{Controller, LeaseName};
 use crate::cluster::token::Validity;
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::misplaced::{self, Misplaced};
@@ -94,17 +92,6 @@ pub(crate) struct Installation {
     pub misplaced: Readable<Vec<Misplaced>>,
 }
 
-async fn misplaced_on(
-    hub: &ApiServer,
-    clusters: &Readable<Vec<Cluster>>,
-) -> Result<Readable<Vec<Misplaced>>, RequestError> {
-    let clusters = match clusters {
-        Ok(clusters) => clusters,
-        Err(why) => return Ok(Err(why.clone())),
-    };
-    allowed(misplaced::read(hub, clusters, &Scope::default()).await)
-}
-
 pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installation, RequestError> {
     let info = hub.request(hub.client.apiserver_version()).await?;
     let of_webhook = ListParams::default().labels("kubernetes.io/service-name=causeway-webhook");
@@ -119,8 +106,10 @@ pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installat
         Controller::read(hub, lease),
         once::clusters(hub),
     );
-    let mutating = allowed(mutating)?.map(|found| webhooks(found?.webhooks));
-    let validating = allowed(validating)?.map(|found| webhooks(found?.webhooks));
+    let mutating = allowed(mutating)?
+        .map(|found| webhooks(found?.webhooks, |one| (one.name, one.client_config)));
+    let validating = allowed(validating)?
+        .map(|found| webhooks(found?.webhooks, |one| (one.name, one.client_config)));
     let clusters = allowed(clusters)?.map(Option::unwrap_or_default);
     let deployments = allowed(deployments)?;
     let needs = Needs {
@@ -136,7 +125,10 @@ pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installat
     };
     let certificate = hub.get::<Secret>(hub.within(NAMESPACE), CERTIFICATE).await;
     let certificate = allowed(certificate)?.map(|secret| Some(secret?.data?.remove("tls.crt")?.0));
-    let misplaced = misplaced_on(hub, &clusters).await?;
+    let misplaced = match &clusters {
+        Ok(clusters) => allowed(misplaced::read(hub, clusters, &Scope::default()).await)?,
+        Err(why) => Err(why.clone()),
+    };
     Ok(Installation {
         now: Timestamp::now(),
         hub: format!("Kubernetes {} at {}", info.git_version, hub.url()),
@@ -231,26 +223,12 @@ fn manages_certificates(deployment: &Deployment) -> bool {
 }
 
 /// Converts the webhooks of an existing configuration.
-fn webhooks<W: Into<Webhook>>(all: Option<Vec<W>>) -> Option<Vec<Webhook>> {
-    Some(all.into_iter().flatten().map(Into::into).collect())
-}
-
-impl From<MutatingWebhook> for Webhook {
-    fn from(one: MutatingWebhook) -> Self {
-        Self {
-            name: one.name,
-            client: one.client_config,
-        }
-    }
-}
-
-impl From<ValidatingWebhook> for Webhook {
-    fn from(one: ValidatingWebhook) -> Self {
-        Self {
-            name: one.name,
-            client: one.client_config,
-        }
-    }
+fn webhooks<W>(
+    all: Option<Vec<W>>,
+    parts: fn(W) -> (String, WebhookClientConfig),
+) -> Option<Vec<Webhook>> {
+    let all = all.into_iter().flatten().map(parts);
+    Some(all.map(|(name, client)| Webhook { name, client }).collect())
 }
 
 /// Reviews the rights of both accounts.
@@ -329,33 +307,26 @@ mod tests {
 
     #[test]
     fn a_deployment_is_ready_when_its_new_pods_are_and_no_old_one_is_left() {
+        let counted = |observed: i64, all: i32, updated: i32, available: i32| {
+            json!({
+                "observedGeneration": observed, "replicas": all, "updatedReplicas": updated,
+                "availableReplicas": available,
+            })
+        };
+        let refused =
+            json!([{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]);
+        let refused = json!({"observedGeneration": 2, "conditions": refused});
         for (status, gap) in [
             (json!({}), "not observed by its controller yet"),
-            (
-                json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}),
-                "not observed by its controller yet",
-            ),
-            (
-                json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 2}),
-                "1 of 2 new replicas",
-            ),
-            (
-                json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2}),
-                "1 old replicas",
-            ),
-            (
-                json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1}),
-                "1 of 2 replicas are available",
-            ),
-            (
-                json!({"observedGeneration": 2, "conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]}),
-                "exceeded quota",
-            ),
+            (counted(1, 2, 2, 2), "not observed by its controller yet"),
+            (counted(2, 2, 1, 2), "1 of 2 new replicas"),
+            (counted(2, 3, 2, 2), "1 old replicas"),
+            (counted(2, 2, 2, 1), "1 of 2 replicas are available"),
+            (refused, "exceeded quota"),
         ] {
             let said = rollout(&deployment(status.clone())).expect(gap);
             assert!(said.contains(gap), "{said}: {status}");
         }
-        let whole = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
-        assert_eq!(rollout(&deployment(whole)), None);
+        assert_eq!(rollout(&deployment(counted(2, 2, 2, 2))), None);
     }
 }

@@ -22,7 +22,7 @@ use super::link::{Kind, Link};
 use super::networking::selects_node_ports;
 use super::once::{self, identify};
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
-use super::reader::{Reader, Sent, View};
+use super::reader::{Reader, Sent, Served, View};
 use super::scope::{Breadth, Scope};
 use super::service::{Held, MemberRead, served};
 use super::store::{Store, key_of, name_of, note_reach, service_of};
@@ -238,17 +238,14 @@ fn slices(member: &mut Member, event: Event<EndpointSlice>) -> Touched {
     Touched::services(member.slices.apply(event))
 }
 
-fn exports_served(
-    member: &mut Member,
-    version: Option<Version>,
-    refused: Option<RequestError>,
-) -> Touched {
+fn exports_served(member: &mut Member, served: Served) -> Touched {
     let mut touched = Touched::default();
+    let version = served.as_ref().ok().copied().flatten();
     if version.is_none() {
         touched = exports_changed(member, |exports| exports.replace(Vec::new()));
     }
     touched.link = std::mem::replace(&mut member.exports_served, version) != version;
-    touched.link |= member.refuse(Kind::ServiceExport, refused);
+    touched.link |= member.refuse(Kind::ServiceExport, served.err());
     touched
 }
 
@@ -268,17 +265,14 @@ fn exports_changed(
     }
 }
 
-fn imports_served(
-    member: &mut Member,
-    version: Option<Version>,
-    refused: Option<RequestError>,
-) -> Touched {
+fn imports_served(member: &mut Member, served: Served) -> Touched {
     let mut touched = Touched::default();
+    let version = served.as_ref().ok().copied().flatten();
     if version.is_none() {
         touched = Touched::services(member.imports.replace(Vec::new()));
     }
     touched.link = std::mem::replace(&mut member.imports_served, version) != version;
-    touched.link |= member.refuse(Kind::ServiceImport, refused);
+    touched.link |= member.refuse(Kind::ServiceImport, served.err());
     touched
 }
 
@@ -644,16 +638,16 @@ mod tests {
         let kinds = [Kind::ServiceExport, Kind::ServiceImport];
         member.link.begin(&kinds);
         exports(&mut member, Event::Apply(export("foo", json!([]))));
-        exports_served(&mut member, Some(Version::V1beta1), None);
-        imports_served(&mut member, None, None);
+        exports_served(&mut member, Ok(Some(Version::V1beta1)));
+        imports_served(&mut member, Ok(None));
         for kind in kinds {
             member.link.listed(kind);
         }
         let held = member.clusterset().expect("listed").expect("it is read");
         assert_eq!((held.exports.len(), held.imports.len()), (1, 0));
         assert!(member.held(&key).is_ok() && member.exported(&key).is_ok());
-        assert!(exports_served(&mut member, None, Some(forbidden())).link);
-        imports_served(&mut member, None, None);
+        assert!(exports_served(&mut member, Err(forbidden())).link);
+        imports_served(&mut member, Ok(None));
         let read = member.held(&key).expect("Services are read");
         let refusals = [read.clusterset_unread, member.exported(&key).err()];
         for refusal in refusals {
@@ -661,7 +655,7 @@ mod tests {
         }
         let unknown = member.clusterset().expect("listed");
         assert!(unknown.is_err_and(|why| why.to_string().contains("serviceexports")));
-        exports_served(&mut member, None, None);
+        exports_served(&mut member, Ok(None));
         let held = member.clusterset().expect("listed");
         assert!(held.is_ok_and(|held| held.exports.is_empty()));
         member.link.end("refused".to_owned(), Timestamp::now());

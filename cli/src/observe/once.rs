@@ -181,28 +181,20 @@ async fn readable_names(
         });
     }
     let managed = format!("{}={}", labels::MANAGED_BY, labels::MANAGER);
-    let (every, managed) = (
-        ListParams::default(),
-        ListParams::default().labels(&managed),
-    );
-    let (all, rivals) = tokio::try_join!(
+    let managed = ListParams::default().labels(&managed);
+    let (others, rivals) = tokio::try_join!(
         list(hub, hub.all::<DNSEndpoint>(), &managed),
-        list(hub, hub.all::<MultiClusterService>(), &every),
+        all::<MultiClusterService>(hub),
     )?;
     let is_other = |meta: &ObjectMeta| {
         meta.namespace.as_deref() != Some(namespace) || meta.name.as_deref() != Some(name)
     };
-    let others = all
-        .into_iter()
-        .flatten()
-        .filter(|one| is_other(&one.metadata));
-    let rivals = rivals
-        .into_iter()
-        .flatten()
-        .filter(|one| is_other(&one.metadata));
+    let (mut others, mut rivals) = (others.unwrap_or_default(), rivals.unwrap_or_default());
+    others.retain(|one| is_other(&one.metadata));
+    rivals.retain(|one| is_other(&one.metadata));
     Ok(NameLists::Listed {
-        endpoints: own.into_iter().chain(others).collect(),
-        rivals: rivals.collect(),
+        endpoints: [own, others].concat(),
+        rivals,
     })
 }
 

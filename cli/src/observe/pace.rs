@@ -24,8 +24,9 @@ const LASTED: Duration = Duration::from_secs(10);
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 /// Maximum time of a probe.
 const PROBE_WITHIN: Duration = Duration::from_secs(3);
-/// First and longest pause before the next attempt at an unreachable API server.
-const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
+/// First pause before the next attempt at an unreachable API server. The pauses double.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum number of objects that a list and the watch after it may have.
 const OBJECTS_MAX: usize = 250_000;
@@ -66,40 +67,10 @@ impl Broken {
     }
 }
 
-/// Growing pauses between attempts.
-struct Pauses {
-    first: Duration,
-    longest: Duration,
-    next: Duration,
-}
-
-impl Pauses {
-    /// Returns pauses that double from `first` up to `longest`.
-    fn new(first: Duration, longest: Duration) -> Self {
-        Self {
-            first,
-            longest,
-            next: first,
-        }
-    }
-
-    /// Restarts with the first pause after a success.
-    fn reset(&mut self) {
-        self.next = self.first;
-    }
-
-    /// Returns the next pause.
-    fn next(&mut self) -> Duration {
-        let pause = self.next;
-        self.next = (pause * 2).min(self.longest);
-        pause
-    }
-}
-
 /// Pace of the connections to one API server. A broken connection older than [`LASTED`] is renewed
 /// once before its end is reported, unless the API server does not respond.
 pub(super) struct Pace {
-    pauses: Pauses,
+    next_pause: Duration,
     begun: Instant,
     is_renewed: bool,
 }
@@ -107,9 +78,8 @@ pub(super) struct Pace {
 impl Pace {
     /// Returns the pace before the first connection.
     pub(super) fn new() -> Self {
-        let [first, longest] = PAUSES;
         Self {
-            pauses: Pauses::new(first, longest),
+            next_pause: FIRST_PAUSE,
             begun: Instant::now(),
             is_renewed: false,
         }
@@ -124,7 +94,7 @@ impl Pace {
     pub(super) fn end<E>(&mut self, ended: Ended<E>) -> Option<E> {
         let has_lasted = self.begun.elapsed() > LASTED;
         if has_lasted {
-            self.pauses.reset();
+            self.next_pause = FIRST_PAUSE;
         }
         let is_renewed = std::mem::take(&mut self.is_renewed);
         match ended {
@@ -138,7 +108,13 @@ impl Pace {
 
     /// Waits for the next attempt.
     pub(super) async fn pause(&mut self) {
-        tokio::time::sleep(self.pauses.next()).await;
+        tokio::time::sleep(self.grow()).await;
+    }
+
+    /// Returns the next pause, and doubles the one after it.
+    fn grow(&mut self) -> Duration {
+        let longer = (self.next_pause * 2).min(LONGEST_PAUSE);
+        std::mem::replace(&mut self.next_pause, longer)
     }
 }
 
@@ -269,13 +245,19 @@ pub(crate) async fn served<K: ClustersetKind>(
 mod tests {
     use super::*;
 
+    fn lasted(pace: &mut Pace) {
+        let long_ago = Instant::now().checked_sub(LASTED * 2);
+        pace.begun = long_ago.expect("a machine that runs for a while");
+    }
+
     #[test]
     fn pauses_grow_to_the_longest_and_begin_again_after_a_success() {
-        let mut pauses = Pauses::new(Duration::from_millis(250), Duration::from_secs(2));
-        let first: Vec<_> = (0..5).map(|_| pauses.next().as_millis()).collect();
+        let mut pace = Pace::new();
+        let first: Vec<_> = (0..5).map(|_| pace.grow().as_millis()).collect();
         assert_eq!(first, [250, 500, 1000, 2000, 2000]);
-        pauses.reset();
-        assert_eq!(pauses.next().as_millis(), 250);
+        lasted(&mut pace);
+        pace.end(Ended::Silent("it has lasted"));
+        assert_eq!(pace.grow().as_millis(), 250);
     }
 
     #[test]
@@ -296,10 +278,6 @@ mod tests {
     fn lasting_connection_is_renewed_once_before_its_end_counts() {
         let mut pace = Pace::new();
         assert_eq!(pace.end(Ended::Broken("young")), Some("young"));
-        let lasted = |pace: &mut Pace| {
-            let long_ago = Instant::now().checked_sub(LASTED * 2);
-            pace.begun = long_ago.expect("a machine that runs for a while");
-        };
         lasted(&mut pace);
         assert_eq!(pace.end(Ended::Broken("renewed")), None);
         lasted(&mut pace);

@@ -30,6 +30,10 @@ pub(crate) type Apply<V> = Box<dyn FnOnce(&mut V) -> Touched + Send>;
 /// Change with the id of its part.
 pub(super) type Sent<V> = (<V as View>::Id, Apply<V>);
 
+/// Version in which an API server serves a kind of the Multi-Cluster Services API, if any, or the
+/// refusal of the list.
+pub(super) type Served = Result<Option<Version>, RequestError>;
+
 /// Watches of one API server.
 pub(super) struct Reader<'a, V: View> {
     pub server: &'a ApiServer,
@@ -93,34 +97,34 @@ impl<V: View> Reader<'_, V> {
     }
 
     /// Follows a kind of the Multi-Cluster Services API in the newest served version. If the kind
-    /// is not served or the list is refused, `served` gets `None` with the refusal, and the next
-    /// attempt follows after 10 seconds.
+    /// is not served or the list is refused, `served` gets that, and the next attempt follows after
+    /// 10 seconds.
     pub(super) async fn follow_served<K>(
         &self,
         kind: Kind,
-        served: fn(&mut V, Option<Version>, Option<RequestError>) -> Touched,
+        served: fn(&mut V, Served) -> Touched,
         apply: fn(&mut V, Event<K>) -> Touched,
     ) -> RequestError
     where
         K: ClustersetKind,
     {
         loop {
-            let refused = match pace::served::<K>(self.server).await {
+            let unserved = match pace::served::<K>(self.server).await {
                 Ok(Some(version)) => {
                     let events = self.scope.events::<K>(self.server, version);
                     let begin = || -> Option<Apply<V>> {
-                        Some(Box::new(move |view| served(view, Some(version), None)))
+                        Some(Box::new(move |view| served(view, Ok(Some(version)))))
                     };
                     match self.follow_events(kind, events, begin, apply).await.why {
-                        why @ RequestError::NotAllowed { .. } => Some(why),
+                        why @ RequestError::NotAllowed { .. } => Err(why),
                         why => return why,
                     }
                 }
-                Ok(None) => None,
+                Ok(None) => Ok(None),
                 Err(error) => return error,
             };
             self.send(move |view| {
-                let mut touched = served(view, None, refused);
+                let mut touched = served(view, unserved);
                 touched.link |= view.link().listed(kind);
                 touched
             })

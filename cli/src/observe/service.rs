@@ -207,10 +207,7 @@ impl Snapshot {
 
     /// Whether causeway wrote the object for this hub. Without a known hub UID, every hub counts.
     pub(crate) fn is_ours<K: Resource>(&self, object: &K) -> bool {
-        self.is_own(ownership::managing_hub(object.meta()))
-    }
-
-    fn is_own(&self, hub: Option<&str>) -> bool {
+        let hub = ownership::managing_hub(object.meta());
         hub.is_some_and(|hub| self.hub_uid.as_ref().is_none_or(|own| own == hub))
     }
 

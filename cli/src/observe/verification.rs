@@ -68,6 +68,20 @@ impl Reached {
             problem: None,
         }
     }
+
+    /// Returns the problem of the paths in one sentence; `None` if all work.
+    fn problem(&self) -> Option<String> {
+        let problem = self.problem.as_ref()?;
+        let to = match &self.to {
+            Destination::Provider(provider) => format!("pods of {provider}"),
+            Destination::ClusterIp => "its ClusterIP".to_owned(),
+            Destination::Names => "its names".to_owned(),
+        };
+        let (from, works, tried) = (&self.from, self.works, self.tried);
+        Some(format!(
+            "from {from} to {to} {works} of {tried} work ({problem})"
+        ))
+    }
 }
 
 fn is_zero(number: &usize) -> bool {
@@ -145,29 +159,6 @@ impl Verification {
         let to = Destination::Provider(provider.to_owned());
         let results = self.results.iter().filter(|one| one.to == to);
         results.filter_map(Reached::problem).collect()
-    }
-}
-
-impl Reached {
-    /// Returns the problem of the paths in one sentence; `None` if all work.
-    fn problem(&self) -> Option<String> {
-        let Self {
-            from,
-            to,
-            works,
-            tried,
-            unknown: _,
-            problem,
-        } = self;
-        let problem = problem.as_ref()?;
-        let to = match to {
-            Destination::Provider(provider) => format!("pods of {provider}"),
-            Destination::ClusterIp => "its ClusterIP".to_owned(),
-            Destination::Names => "its names".to_owned(),
-        };
-        Some(format!(
-            "from {from} to {to} {works} of {tried} work ({problem})"
-        ))
     }
 }
 

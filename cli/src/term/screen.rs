@@ -205,6 +205,11 @@ pub(crate) fn wrapped(text: &str, indent: &str, width: Option<usize>) -> String 
 mod tests {
     use super::*;
 
+    const COLOURED: Screen = Screen {
+        width: None,
+        color: true,
+    };
+
     #[test]
     fn words_are_kept_whole_and_lines_fit() {
         for (width, expected) in [
@@ -244,11 +249,7 @@ mod tests {
 
     #[test]
     fn only_own_colours_pass_to_a_screen_with_colours() {
-        let coloured = Screen {
-            width: None,
-            color: true,
-        };
-        let red = Tone::Bad.paint("no", coloured);
+        let red = Tone::Bad.paint("no", COLOURED);
         for (text, plain, shown) in [
             ("a\n\tb", "a\n\tb", "a\n\tb"),
             (&*red, r"\u{1b}[31mno\u{1b}[0m", &*red),
@@ -258,11 +259,11 @@ mod tests {
             ("\u{9b}8m\u{202e}", r"\u{9b}8m\u{202e}", r"\u{9b}8m\u{202e}"),
         ] {
             assert_eq!(escaped(text, Screen::PLAIN), plain, "{text:?}");
-            assert_eq!(escaped(text, coloured), shown, "{text:?}");
+            assert_eq!(escaped(text, COLOURED), shown, "{text:?}");
         }
         for tone in [Tone::Good, Tone::Unsure, Tone::Bad] {
-            let painted = tone.paint("x", coloured);
-            assert_eq!(escaped(&painted, coloured), painted);
+            let painted = tone.paint("x", COLOURED);
+            assert_eq!(escaped(&painted, COLOURED), painted);
         }
     }
 
@@ -278,12 +279,8 @@ mod tests {
 
     #[test]
     fn a_tone_is_a_colour_where_there_are_colours() {
-        let screen = Screen {
-            width: None,
-            color: true,
-        };
-        assert_eq!(Tone::Bad.paint("x", screen), "\u{1b}[31mx\u{1b}[0m");
-        assert_eq!(Tone::Plain.paint("x", screen), "x");
+        assert_eq!(Tone::Bad.paint("x", COLOURED), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Tone::Plain.paint("x", COLOURED), "x");
         assert_eq!(Tone::Good.paint("x", Screen::PLAIN), "x");
     }
 }

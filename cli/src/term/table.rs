@@ -52,17 +52,9 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Creates a row from any number of cells.
-    pub(crate) fn of(cells: Vec<Cell>, notes: Vec<String>) -> Self {
-        Self {
-            cells,
-            ..Self::new([(); 0].map(|()| String::new()), notes)
-        }
-    }
-
-    /// Creates a row from a fixed number of cells.
-    pub(crate) fn new<C: Into<Cell>, const N: usize>(
-        cells: [C; N],
+    /// Creates a row.
+    pub(crate) fn new<C: Into<Cell>>(
+        cells: impl IntoIterator<Item = C>,
         notes: impl IntoIterator<Item = String>,
     ) -> Self {
         let notes = notes.into_iter();
@@ -74,6 +66,7 @@ impl Row {
 }
 
 /// Rows of cells under a heading. Lines of text may follow a row.
+#[derive(Clone)]
 pub(crate) struct Table {
     heading: Vec<Cell>,
     rows: Vec<Row>,
@@ -86,23 +79,15 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Creates an empty table with a fixed number of columns.
-    pub(crate) fn new<const N: usize>(heading: [&'static str; N]) -> Self {
+    /// Creates an empty table.
+    pub(crate) fn new<T: Into<String>>(heading: impl IntoIterator<Item = T>) -> Self {
+        let heading = heading.into_iter();
         Self {
-            heading: heading.map(|title| Cell::new(title, Tone::Plain)).to_vec(),
+            heading: heading.map(|title| Cell::new(title, Tone::Plain)).collect(),
             rows: Vec::new(),
             names: 1,
             drops_last: false,
             differing: 0..0,
-        }
-    }
-
-    /// Creates an empty table with any number of columns.
-    pub(crate) fn of(heading: impl IntoIterator<Item = String>) -> Self {
-        let heading = heading.into_iter().map(Cell::from);
-        Self {
-            heading: heading.collect(),
-            ..Self::new([])
         }
     }
 
@@ -125,9 +110,9 @@ impl Table {
     }
 
     /// Adds a row with lines below it.
-    pub(crate) fn row<C: Into<Cell>, const N: usize>(
+    pub(crate) fn row<C: Into<Cell>>(
         &mut self,
-        cells: [C; N],
+        cells: impl IntoIterator<Item = C>,
         notes: impl IntoIterator<Item = String>,
     ) {
         self.push(Row::new(cells, notes));
@@ -188,22 +173,18 @@ impl Table {
     }
 
     fn without_differing(&self) -> Self {
-        let without = |cells: &[Cell]| -> Vec<Cell> {
-            let cells = cells.iter().enumerate();
-            let shown = cells.filter(|(column, _)| !self.differing.contains(column));
-            shown.map(|(_, cell)| cell.clone()).collect()
-        };
-        let rows = self.rows.iter().map(|row| Row {
-            cells: without(&row.cells),
-            notes: row.notes.clone(),
-        });
-        Self {
-            heading: without(&self.heading),
-            rows: rows.collect(),
-            names: self.names,
-            drops_last: self.drops_last,
-            differing: 0..0,
+        let mut table = self.clone();
+        let hidden = std::mem::take(&mut table.differing);
+        let rows = table.rows.iter_mut().map(|row| &mut row.cells);
+        for cells in rows.chain([&mut table.heading]) {
+            let mut columns = 0..cells.len();
+            cells.retain(|_| {
+                columns
+                    .next()
+                    .is_some_and(|column| !hidden.contains(&column))
+            });
         }
+        table
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -288,6 +269,13 @@ pub(crate) fn listed<T: ToString>(names: &[T]) -> String {
 mod tests {
     use super::*;
 
+    fn screen(width: usize) -> Screen {
+        Screen {
+            width: Some(width),
+            color: false,
+        }
+    }
+
     #[test]
     fn columns_are_as_wide_as_their_widest_cell_and_nothing_is_left_empty() {
         let mut table = Table::new(["NAME", "A", "LAST"]);
@@ -323,12 +311,7 @@ mod tests {
         let cells = ["a-rather-long-name", "member1,member2,member3", "Ready"];
         let note = "member3 does not answer, and has not for five minutes";
         table.row(cells.map(str::to_owned), [note.to_owned()]);
-        let on = |width| {
-            table.render_on(Screen {
-                width: Some(width),
-                color: false,
-            })
-        };
+        let on = |width| table.render_on(screen(width));
         assert_eq!(
             on(45),
             "NAME                 CLUSTERS          REASON\n\
@@ -348,10 +331,6 @@ mod tests {
             [],
         );
         table.row(["Applied", ""].map(str::to_owned), []);
-        let screen = |width| Screen {
-            width: Some(width),
-            color: false,
-        };
         assert_eq!(
             table.render_on(screen(30)),
             "CONDITION\nReady\n  everything is as it should\n  be\nApplied\n"
@@ -404,12 +383,8 @@ mod tests {
             ]
         };
         assert_eq!(fields(all(""), Screen::PLAIN), "A:      1\nLong:   -\n");
-        let screen = Screen {
-            width: Some(30),
-            color: false,
-        };
         assert_eq!(
-            fields(all("some words more and more words"), screen),
+            fields(all("some words more and more words"), screen(30)),
             "A:      1\nLong:   some words more and\n        more words\n"
         );
     }

@@ -11,14 +11,8 @@ const STDERR_SHOWN: usize = 500;
 /// Describes a failure of a credential plugin with its name and its standard error. Returns `None`
 /// for other errors.
 pub(crate) fn describe(error: &(dyn Error + 'static), exec: Option<&ExecConfig>) -> Option<String> {
-    let mut next = Some(error);
-    let error = loop {
-        let error = next?;
-        match error.downcast_ref::<AuthError>() {
-            Some(error) => break error,
-            None => next = error.source(),
-        }
-    };
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    let error = causes.find_map(|cause| cause.downcast_ref::<AuthError>())?;
     let name = exec.and_then(|exec| exec.command.as_deref())?;
     Some(match error {
         AuthError::AuthExecStart(why) => format!("cannot run credential plugin {name}: {why}"),

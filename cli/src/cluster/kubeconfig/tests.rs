@@ -1,6 +1,8 @@
 use tempfile::TempDir;
 
 use super::*;
+use crate::cluster::access::Side;
+use crate::cluster::api_server::ApiServer;
 
 struct Directory(TempDir);
 
@@ -37,20 +39,22 @@ fn list(paths: &[PathBuf]) -> Option<OsString> {
 
 async fn host(variable: Option<OsString>, context: Option<&str>) -> Result<String, String> {
     let loaded = load_default(variable, None).map_err(|error| error.to_string())?;
-    let choice = Choice {
-        context,
-        ..Choice::default()
+    let options = KubeConfigOptions {
+        context: context.map(ToOwned::to_owned),
+        ..KubeConfigOptions::default()
     };
-    let access = loaded
-        .access(choice)
-        .await
-        .map_err(|error| error.to_string())?;
-    Ok(access
+    let access = loaded.access(&options).await;
+    let url = access
+        .map_err(|error| error.to_string())?
         .config
-        .cluster_url
-        .host()
-        .unwrap_or_default()
-        .to_owned())
+        .cluster_url;
+    Ok(url.host().unwrap_or_default().to_owned())
+}
+
+/// Returns the connection of the current context.
+async fn access(path: &Path) -> Result<Access, LoadError> {
+    let loaded = load(Some(path)).expect("a kubeconfig");
+    loaded.access(&KubeConfigOptions::default()).await
 }
 
 #[tokio::test]
@@ -66,21 +70,15 @@ async fn missing_files_of_kubeconfig_are_skipped() {
     assert_eq!(host(all, Some("a")).await, Ok("a".to_owned()));
 
     // Missing files in KUBECONFIG never select the in-cluster configuration.
-    let error = load_default(list(&[missing]), None).expect_err("no file");
-    assert!(
-        matches!(
-            &error,
-            LoadError::Absent {
-                in_cluster: false,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("missing does not exist"),
-        "{error}"
-    );
+    match load_default(list(&[missing]), None) {
+        Err(LoadError::Absent { why, in_cluster }) => {
+            assert!(
+                !in_cluster && why.contains("missing does not exist"),
+                "{why}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -88,17 +86,10 @@ fn in_cluster_counts_only_without_any_kubeconfig() {
     let directory = Directory::new();
     let home = || Some(directory.0.path().to_owned());
     for variable in [None, Some(OsString::new()), Some(OsString::from(":"))] {
-        let error = load_default(variable, home()).expect_err("no file");
-        assert!(
-            matches!(
-                error,
-                LoadError::Absent {
-                    in_cluster: true,
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        match load_default(variable, home()) {
+            Err(LoadError::Absent { why, in_cluster }) => assert!(in_cluster, "{why}"),
+            other => panic!("{other:?}"),
+        }
     }
     fs::create_dir(directory.path(".kube")).expect("a directory");
     directory.write(".kube/config", "contexts: {");
@@ -127,30 +118,25 @@ async fn unusable_kubeconfigs_are_errors_that_name_the_file() {
         assert!(!error.contains("hunter2"), "{error}");
     }
     let error = load(Some(&directory.path("missing"))).expect_err("missing");
-    assert!(
-        error.to_string().contains("missing: No such file"),
-        "{error}"
-    );
+    let error = error.to_string();
+    assert!(error.contains("missing: No such file"), "{error}");
 }
 
 #[tokio::test]
 async fn token_files_may_end_in_white_space() {
     let directory = Directory::new();
-    let access = async |token: &str| {
+    let with = async |token: &str| {
         directory.write("token", token);
-        let path = directory.kubeconfig("a", "a", "{tokenFile: token, token: inline}");
-        let loaded = load(Some(&path)).expect("a kubeconfig");
-        loaded.access(Choice::default()).await
+        access(&directory.kubeconfig("a", "a", "{tokenFile: token, token: inline}")).await
     };
-    let trimmed = access(" abc\n").await.expect("a token").config;
-    crate::cluster::api_server::ApiServer::new(crate::cluster::access::Side::Hub, trimmed)
-        .expect("a client");
-    let plain = access("abc").await.expect("a token").config.auth_info;
+    let trimmed = with(" abc\n").await.expect("a token").config;
+    ApiServer::new(Side::Hub, trimmed).expect("a client");
+    let plain = with("abc").await.expect("a token").config.auth_info;
     assert!(
         plain.token.is_none() && plain.token_file.is_some(),
         "the file is read again"
     );
-    let error = access("\n").await.expect_err("no token").to_string();
+    let error = with("\n").await.expect_err("no token").to_string();
     assert!(error.contains("token is empty"), "{error}");
 }
 
@@ -166,23 +152,15 @@ async fn output_of_a_credential_plugin_is_never_shown() {
              interactiveMode: Never, args: ['-c', '{script}'], \
              env: [{{name: SECRET, value: hunter2}}]}}}}"
         );
-        let path = directory.kubeconfig("a", "a", &plugin);
-        let access = load(Some(&path))
-            .expect("a kubeconfig")
-            .access(Choice::default())
-            .await;
+        let access = access(&directory.kubeconfig("a", "a", &plugin)).await;
         let config = access.expect("a context").config;
-        let server =
-            crate::cluster::api_server::ApiServer::new(crate::cluster::access::Side::Hub, config);
-        let Err(error) = server else {
+        let Err(error) = ApiServer::new(Side::Hub, config) else {
             panic!("{script}: the plugin gave no credentials");
         };
         let error = error.to_string();
         assert!(error.contains("credential plugin sh"), "{error}");
-        assert!(
-            error.contains(words) && !error.contains("hunter2"),
-            "{error}"
-        );
+        assert!(error.contains(words), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
     }
 }
 
@@ -195,11 +173,8 @@ async fn only_the_kubeconfigs_proxy_is_kept_apart() {
     let with = directory.write("with", text);
     let without = directory.write("without", &text.replace("http://proxy:1", ""));
     for (path, expected) in [(with, Some("http://proxy:1")), (without, None)] {
-        let access = load(Some(&path))
-            .expect("a kubeconfig")
-            .access(Choice::default())
-            .await;
-        assert_eq!(access.expect("a context").proxy_url.as_deref(), expected);
+        let access = access(&path).await.expect("a context");
+        assert_eq!(access.proxy_url.as_deref(), expected);
     }
 }
 
@@ -220,17 +195,15 @@ users:
 ";
     let directory = Directory::new();
     let path = directory.write("config", FILE);
-    let access = async |cluster, user| {
-        let choice = Choice {
-            cluster,
-            user,
-            ..Choice::default()
+    let access = async |cluster: Option<&str>, user: Option<&str>| {
+        let options = KubeConfigOptions {
+            cluster: cluster.map(ToOwned::to_owned),
+            user: user.map(ToOwned::to_owned),
+            ..KubeConfigOptions::default()
         };
         let loaded = load(Some(&path)).expect("a kubeconfig");
-        loaded
-            .access(choice)
-            .await
-            .map_err(|error| error.to_string())
+        let access = loaded.access(&options).await;
+        access.map_err(|error| error.to_string())
     };
     for (cluster, user, host, proxy, name) in [
         (None, None, "here.example", None, "own"),

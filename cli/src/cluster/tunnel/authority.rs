@@ -249,14 +249,22 @@ mod tests {
         server(HUB, &address.parse().expect("an address"))
     }
 
+    fn created() -> TunnelAuthority {
+        TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority")
+    }
+
+    /// Returns a new certificate of causeway-tunnel at a.example.
+    fn issued(authority: &TunnelAuthority, now: SystemTime) -> Data {
+        let issued = authority.certificate(at("a.example"), None, now);
+        issued.expect("a certificate")
+    }
+
     #[test]
     fn stored_authority_signs_again() {
-        let first = TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority");
+        let first = created();
         let secret = stored(first.secret(AUTHORITY_SECRET).expect("a Secret"));
         let second = TunnelAuthority::read(&secret, now()).expect("the same");
-        let issued = first
-            .certificate(at("a.example"), None, now())
-            .expect("one");
+        let issued = issued(&first, now());
         let kept = stored(named("a", issued.clone()).expect("a Secret"));
         let again = second.certificate(at("a.example:8443"), Some(&kept), now());
         assert_eq!(again.expect("a certificate"), issued);
@@ -264,9 +272,8 @@ mod tests {
 
     #[test]
     fn certificate_is_renewed_if_it_is_due_or_of_another_host() {
-        let authority = TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority");
-        let issued = authority.certificate(at("a.example"), None, now());
-        let data = issued.expect("a certificate");
+        let authority = created();
+        let data = issued(&authority, now());
         let secret = stored(named("a", data.clone()).expect("a Secret"));
         for (leaf, days, is_kept) in [
             (at("a.example"), 0, true),
@@ -296,31 +303,21 @@ mod tests {
 
     #[test]
     fn certificate_of_another_authority_is_not_replaced() {
-        let [ours, other] =
-            [0, 1].map(|_| TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority"));
-        let foreign = other
-            .certificate(at("a.example"), None, now())
-            .expect("one");
-        let foreign = stored(named("a", foreign).expect("a Secret"));
+        let (ours, other) = (created(), created());
+        let foreign = stored(named("a", issued(&other, now())).expect("a Secret"));
         let refused = ours.certificate(at("a.example"), Some(&foreign), now());
         assert!(matches!(refused, Err(TunnelError::Foreign)), "{refused:?}");
     }
 
     #[test]
     fn authority_that_cannot_sign_is_an_error() {
-        let [one, other] =
-            [0, 1].map(|_| TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority"));
+        let (one, other) = (created(), created());
         let secret = stored(one.secret(AUTHORITY_SECRET).expect("a Secret"));
         let mut mixed = secret.clone();
-        let key = stored(other.secret(AUTHORITY_SECRET).expect("a Secret"))
-            .data
-            .expect("data")[CA_KEY]
-            .clone();
-        mixed
-            .data
-            .as_mut()
-            .expect("data")
-            .insert(CA_KEY.to_owned(), key);
+        let other = stored(other.secret(AUTHORITY_SECRET).expect("a Secret"));
+        let key = other.data.expect("data")[CA_KEY].clone();
+        let data = mixed.data.as_mut().expect("data");
+        data.insert(CA_KEY.to_owned(), key);
         let fault = |secret: &Secret, now| TunnelAuthority::read(secret, now).expect_err("none").0;
         assert_eq!(fault(&mixed, now()), Fault::KeyMismatch);
         assert_eq!(fault(&Secret::default(), now()), Fault::Missing);
@@ -329,12 +326,9 @@ mod tests {
 
     #[test]
     fn certificate_ends_with_its_authority() {
-        let authority = TunnelAuthority::create(AUTHORITY_SECRET, now()).expect("an authority");
+        let authority = created();
         let late = now() + AUTHORITY_VALIDITY - DAY * 10;
-        let issued = authority
-            .certificate(at("a.example"), None, late)
-            .expect("one");
-        let secret = stored(named("a", issued).expect("a Secret"));
+        let secret = stored(named("a", issued(&authority, late)).expect("a Secret"));
         let read = authority.stored(Some(contents(&secret, &[CERTIFICATE, KEY])));
         let served = read.leaf(&Names::default(), late).expect("a certificate");
         assert_eq!(served.period.left(late), DAY * 10);

@@ -3,60 +3,14 @@
 use std::collections::BTreeSet;
 
 use causeway::api::{Cluster, labels};
-use causeway::domain::{self, ClusterName, ExposureType, FieldErrors};
+use causeway::domain::{self, ClusterName, ExposureType};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
 use crate::cluster::karmada;
-use crate::observe::connect::ConnectError;
 use crate::observe::networking::network;
 use crate::observe::service::{Held, OfService as _, Snapshot, has, is_ready};
 use crate::views::status::condition::deletions_suspended;
-
-/// Reason to retain a slice of Karmada's.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Unreplaced {
-    #[error("no MultiClusterService needs it, and nothing replaces it")]
-    NotAsked,
-    #[error("the MultiClusterService cannot be read: {0}")]
-    Unreadable(#[from] FieldErrors),
-    #[error("its name and annotation do not identify its source slice")]
-    NoSource,
-    #[error("{0} is not joined, so its endpoints cannot be read")]
-    NotJoined(String),
-    #[error("deletions in {provider} are not confirmed yet: {why}")]
-    NotConfirmed { provider: String, why: String },
-    #[error("{provider} could not be read: {why}")]
-    Unread { provider: String, why: ConnectError },
-    #[error("{0} is in Pull mode without credentials, so causeway does not serve it")]
-    WithoutCredentials(String),
-    #[error("causeway's copy {copy} in {consumer} does not hold {address} of {provider} as ready")]
-    NotReady {
-        copy: String,
-        consumer: String,
-        address: String,
-        provider: String,
-    },
-    #[error("{consumer} has no copy of causeway's of EndpointSlice {source_slice} of {provider}")]
-    NoCopy {
-        consumer: String,
-        source_slice: String,
-        provider: String,
-    },
-    #[error(
-        "{consumer} has no ready entry of causeway's to {provider}, which is of another network"
-    )]
-    NoEntry { consumer: String, provider: String },
-    #[error(
-        "causeway's copy {copy} in {consumer} has no port {port:?}, which the Service there has and Karmada's slice serves: spec.ports of the \
-         MultiClusterService does not expose it"
-    )]
-    NoPort {
-        copy: String,
-        consumer: String,
-        port: String,
-    },
-}
 
 /// Checks that deleting a slice of Karmada's removes no ready endpoint that the consumer needs.
 ///
@@ -68,44 +22,44 @@ pub(super) enum Unreplaced {
 /// replaces the slice.
 ///
 /// # Errors
-/// [`Unreplaced`] where it is left.
+/// The reason to retain the slice.
 pub(super) fn may_go(
     snapshot: &Snapshot,
     consumer: &str,
     held: &Held,
     slice: &EndpointSlice,
-) -> Result<(), Unreplaced> {
+) -> Result<(), String> {
     let object = snapshot.mcs.as_ref();
-    let object = object.ok_or(Unreplaced::NotAsked)?;
+    let object = object.ok_or("no MultiClusterService needs it, and nothing replaces it")?;
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let desired = domain::MultiClusterService::try_from(object)?;
-    let (provider, source) = karmada::source(slice).ok_or(Unreplaced::NoSource)?;
+    let desired = domain::MultiClusterService::try_from(object)
+        .map_err(|why| format!("the MultiClusterService cannot be read: {why}"))?;
+    let (provider, source) =
+        karmada::source(slice).ok_or("its name and annotation do not identify its source slice")?;
     if !asks_for(&desired, provider, consumer) {
         return Ok(());
     }
     let cluster = snapshot
         .cluster(provider)
-        .ok_or_else(|| Unreplaced::NotJoined(provider.to_owned()))?;
+        .ok_or_else(|| format!("{provider} is not joined, so its endpoints cannot be read"))?;
     if cluster.is_drained() {
         return Ok(());
     }
     if let Some(why) = deletions_suspended(cluster) {
-        return Err(Unreplaced::NotConfirmed {
-            provider: provider.to_owned(),
-            why: why.to_owned(),
-        });
+        return Err(format!(
+            "deletions in {provider} are not confirmed yet: {why}"
+        ));
     }
     let there = match snapshot.members.get(provider) {
         Some(Ok(there)) => there,
-        Some(Err(why)) => {
-            return Err(Unreplaced::Unread {
-                provider: provider.to_owned(),
-                why: why.clone(),
-            });
+        Some(Err(why)) => return Err(format!("{provider} could not be read: {why}")),
+        None => {
+            return Err(format!(
+                "{provider} is in Pull mode without credentials, so causeway does not serve it"
+            ));
         }
-        None => return Err(Unreplaced::WithoutCredentials(provider.to_owned())),
     };
     let left = Left {
         snapshot,
@@ -138,7 +92,7 @@ impl Left<'_> {
     /// the slice is the source of Karmada's slice, or else those that Karmada's slice holds too. If
     /// causeway makes no copy because other slices of the provider hold the same endpoints, the
     /// copies of those slices count.
-    fn is_replaced(&self, own: &EndpointSlice, is_source: bool) -> Result<(), Unreplaced> {
+    fn is_replaced(&self, own: &EndpointSlice, is_source: bool) -> Result<(), String> {
         let (consumer, provider) = (self.consumer, self.provider);
         let mut needed = ready(own).filter(|one| is_source || has(self.slice, one));
         let uid = own.metadata.uid.as_deref().unwrap_or_default();
@@ -148,19 +102,16 @@ impl Left<'_> {
                 Some(copy) => Some(copy).filter(|copy| is_ready_in(copy, endpoint)),
                 None => self.copies().find(|copy| is_ready_in(copy, endpoint)),
             };
-            let address = endpoint.addresses.join(",");
             let serving = serving.ok_or_else(|| match copy {
-                Some(copy) => Unreplaced::NotReady {
-                    copy: copy.name_any(),
-                    consumer: consumer.to_owned(),
-                    address,
-                    provider: provider.to_owned(),
-                },
-                None => Unreplaced::NoCopy {
-                    consumer: consumer.to_owned(),
-                    source_slice: own.name_any(),
-                    provider: provider.to_owned(),
-                },
+                Some(copy) => format!(
+                    "causeway's copy {} in {consumer} does not hold {} of {provider} as ready",
+                    copy.name_any(),
+                    endpoint.addresses.join(",")
+                ),
+                None => format!(
+                    "{consumer} has no copy of causeway's of EndpointSlice {} of {provider}",
+                    own.name_any()
+                ),
             })?;
             self.has_ports(serving)
         })
@@ -172,33 +123,49 @@ impl Left<'_> {
     }
 
     /// Checks that causeway's entry to the provider has a ready endpoint if the provider has one.
-    fn is_entered(&self) -> Result<(), Unreplaced> {
-        let key = &self.snapshot.key;
-        if !self
-            .there
-            .sources(&key.name)
-            .any(|own| ready(own).next().is_some())
-        {
+    fn is_entered(&self) -> Result<(), String> {
+        let name = &self.snapshot.key.name;
+        let mut sources = self.there.sources(name);
+        if !sources.any(|own| ready(own).next().is_some()) {
             return Ok(());
         }
-        let mut entries = self.snapshot.copies(self.held, &key.name, self.provider);
+        let mut entries = self.snapshot.copies(self.held, name, self.provider);
         let entry = entries.find(|entry| ready(entry).next().is_some());
-        let entry = entry.ok_or_else(|| Unreplaced::NoEntry {
-            consumer: self.consumer.to_owned(),
-            provider: self.provider.to_owned(),
+        let entry = entry.ok_or_else(|| {
+            format!(
+                "{} has no ready entry of causeway's to {}, which is of another network",
+                self.consumer, self.provider
+            )
         })?;
         self.has_ports(entry)
     }
 
-    fn has_ports(&self, copy: &EndpointSlice) -> Result<(), Unreplaced> {
-        match lost_port(self.snapshot, self.held, self.slice, copy) {
+    fn has_ports(&self, copy: &EndpointSlice) -> Result<(), String> {
+        match self.lost_port(copy) {
             None => Ok(()),
-            Some(port) => Err(Unreplaced::NoPort {
-                copy: copy.name_any(),
-                consumer: self.consumer.to_owned(),
-                port,
-            }),
+            Some(port) => Err(format!(
+                "causeway's copy {} in {} has no port {port:?}, which the Service there has and \
+                 Karmada's slice serves: spec.ports of the MultiClusterService does not expose it",
+                copy.name_any(),
+                self.consumer
+            )),
         }
+    }
+
+    /// Returns a port of the consumer's Service that Karmada's slice serves and the copy does not.
+    /// kube-proxy matches ports of Service and slice by name.
+    fn lost_port(&self, copy: &EndpointSlice) -> Option<String> {
+        let names = |slice: &EndpointSlice| -> BTreeSet<String> {
+            let ports = slice.ports.iter().flatten();
+            ports
+                .map(|port| port.name.clone().unwrap_or_default())
+                .collect()
+        };
+        let service = self.held.service(&self.snapshot.key.name)?;
+        let offered = service.spec.as_ref()?.ports.iter().flatten();
+        let mut offered = offered.map(|port| port.name.clone().unwrap_or_default());
+        let (served, kept) = (names(self.slice), names(copy));
+        offered.find(|name| served.contains(name) && !kept.contains(name))
     }
 
     /// Returns causeway's copies of the slices that the provider holds now.
@@ -237,26 +204,4 @@ fn ready(slice: &EndpointSlice) -> impl Iterator<Item = &Endpoint> {
 
 fn is_ready_in(copy: &EndpointSlice, endpoint: &Endpoint) -> bool {
     ready(copy).any(|one| one.addresses == endpoint.addresses)
-}
-
-/// Returns a port of the consumer's Service that Karmada's slice serves and the copy does not.
-/// kube-proxy matches ports of Service and slice by name.
-fn lost_port(
-    snapshot: &Snapshot,
-    held: &Held,
-    slice: &EndpointSlice,
-    copy: &EndpointSlice,
-) -> Option<String> {
-    let names = |slice: &EndpointSlice| -> BTreeSet<String> {
-        let ports = slice.ports.iter().flatten();
-        ports
-            .map(|port| port.name.clone().unwrap_or_default())
-            .collect()
-    };
-    let service = held.service(&snapshot.key.name)?;
-    let offered = service.spec.as_ref()?.ports.iter().flatten();
-    let offered = offered.map(|port| port.name.clone().unwrap_or_default());
-    let (served, kept) = (names(slice), names(copy));
-    let mut lost = offered.filter(|name| served.contains(name) && !kept.contains(name));
-    lost.next()
 }

@@ -88,11 +88,11 @@ fn free(work: &Work) -> Option<Step> {
         None => json!({ "finalizers": null, "resourceVersion": version }),
     };
     let patch = json!({ "metadata": metadata });
-    Some(Step::PatchWork(Target::of_work(work), patch))
+    Some(Step::PatchWork(Target::of(&work.0), patch))
 }
 
 fn delete(work: &Work) -> Step {
-    Step::DeleteWork(Target::of_work(work))
+    Step::DeleteWork(Target::of(&work.0))
 }
 
 /// Returns the slices that Karmada dispatched, each with its member and the objects of that member.
@@ -107,7 +107,7 @@ fn dispatched(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &Held, &Endpoi
 }
 
 fn slice_step(member: &str, slice: &EndpointSlice) -> Step {
-    Step::DeleteSlice(member.to_owned(), Target::of(slice))
+    Step::DeleteSlice(member.to_owned(), Target::of(&slice.metadata))
 }
 
 /// Sorts Karmada's slices in the consumers into deletions and retained slices with the reason.
@@ -116,7 +116,7 @@ fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
     for (member, held, slice) in dispatched(snapshot) {
         match evidence::may_go(snapshot, member, held, slice) {
             Ok(()) => steps.push(slice_step(member, slice)),
-            Err(why) => left.push(Left::slice(member, slice, why.to_string())),
+            Err(why) => left.push(Left::slice(member, slice, why)),
         }
     }
     left.extend(unread(snapshot));

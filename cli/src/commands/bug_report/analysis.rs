@@ -1,5 +1,7 @@
 //! Output of `check`, `status` and `explain` in a bug report.
 
+use std::collections::BTreeSet;
+
 use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
 
@@ -72,18 +74,13 @@ async fn status(request: &Request<'_>, archive: &mut Archive) -> Option<Report> 
     Some(report)
 }
 
-/// Returns the services that are not ready, without duplicates.
-fn unready(report: &Report) -> Vec<ServiceKey> {
+/// Returns the services that are not ready.
+fn unready(report: &Report) -> BTreeSet<ServiceKey> {
     let services = report.services.iter().filter(|one| !one.ready);
-    let services = services.map(|one| (one.namespace.as_str(), one.name.as_str()));
+    let services = services.map(|one| ServiceKey::new(&*one.namespace, &*one.name));
     let exports = report.exports.iter().filter(|one| !one.ready);
-    let exports = exports.map(|one| (one.namespace.as_str(), one.name.as_str()));
-    let mut all: Vec<_> = services.chain(exports).collect();
-    all.sort_unstable();
-    all.dedup();
-    let keys = all.into_iter();
-    keys.map(|(namespace, name)| ServiceKey::new(namespace, name))
-        .collect()
+    let exports = exports.map(|one| ServiceKey::new(&*one.namespace, &*one.name));
+    services.chain(exports).collect()
 }
 
 async fn explain(request: &Request<'_>, archive: &mut Archive, key: &ServiceKey) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -128,7 +128,15 @@ impl Archive {
             options.mode(MODE);
         }
         let written = options.open(file)?;
-        let mut archive = tar::Builder::new(GzEncoder::new(written, Compression::default()));
+        // A part of an archive would be in the way of the next attempt.
+        let archived = self.write_to(written, title, now);
+        archived.inspect_err(|_| {
+            std::fs::remove_file(file).ok();
+        })
+    }
+
+    fn write_to(&self, file: File, title: &str, now: Timestamp) -> io::Result<u64> {
+        let mut archive = tar::Builder::new(GzEncoder::new(file, Compression::default()));
         for (path, text) in &self.files {
             let mut header = tar::Header::new_gnu();
             header.set_size(u64::try_from(text.len()).map_err(io::Error::other)?);
@@ -144,17 +152,9 @@ impl Archive {
 
 /// Returns a path that stays within the archive for any names of objects.
 fn safe(path: &str) -> String {
+    let is_unsafe = |c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c);
     let parts = path.split('/').map(|part| {
-        let part: String = part
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-                    c
-                } else {
-                    '_'
-                }
-            })
-            .collect();
+        let part = part.replace(is_unsafe, "_");
         match part.trim_matches('.') {
             "" => "_".to_owned(),
             _ => part,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Request;
 use super::archive::Archive;
-use super::listing::{CLUSTERSET, Listed, Listing, note_more};
+use super::listing::{Listed, Listing, note_more};
 use crate::cluster::api_server::RequestError;
 use crate::cluster::credentials;
 use crate::observe::once;
@@ -119,11 +119,6 @@ fn outline(secret: Secret) -> Value {
     })
 }
 
-/// Adds the outlines of the Secrets.
-pub(super) fn add_secrets(archive: &mut Archive, outlines: Vec<Value>) {
-    archive.objects("hub/objects/secrets-without-data.yaml", outlines);
-}
-
 /// Adds the versions of this program and of the hub. Returns whether the hub responds.
 pub(super) async fn versions(request: &Request<'_>, archive: &mut Archive) -> bool {
     let hub = &request.hub;
@@ -132,10 +127,9 @@ pub(super) async fn versions(request: &Request<'_>, archive: &mut Archive) -> bo
     let version = match version {
         Ok(version) => format!("{} ({})", version.git_version, version.platform),
         Err(error) => {
-            let what = if answers {
-                "version of the hub"
-            } else {
-                "the hub and the members"
+            let what = match answers {
+                true => "version of the hub",
+                false => "the hub and the members",
             };
             archive.missing(what, &error);
             "unknown".to_owned()
@@ -176,15 +170,12 @@ fn listings(request: &Request<'_>) -> Vec<Listing> {
     let of_causeway = || format!("{}={}", labels::NAME, labels::MANAGER);
     let registration = "admissionregistration.k8s.io";
     let rbac = "rbac.authorization.k8s.io";
-    vec![
+    let mut listings = vec![
         Listing::of("networking.karmada.io", "v1alpha1", "MultiClusterService").within(services),
         Listing::of("cluster.karmada.io", "v1alpha1", "Cluster"),
-        Listing::of(CLUSTERSET, "v1beta1", "ServiceExport")
-            .or("v1alpha1")
-            .within(services),
-        Listing::of(CLUSTERSET, "v1beta1", "ServiceImport")
-            .or("v1alpha1")
-            .within(services),
+    ];
+    listings.extend(Listing::clusterset(services));
+    listings.extend([
         Listing::of("apps", "v1", "Deployment").within(own),
         Listing::of("apps", "v1", "ReplicaSet").within(own),
         Listing::of("", "v1", "Pod").within(own),
@@ -199,7 +190,8 @@ fn listings(request: &Request<'_>) -> Vec<Listing> {
         Listing::of(rbac, "v1", "RoleBinding").within(own),
         Listing::of(registration, "v1", "MutatingWebhookConfiguration"),
         Listing::of(registration, "v1", "ValidatingWebhookConfiguration"),
-    ]
+    ]);
+    listings
 }
 
 async fn read(request: &Request<'_>, archive: &mut Archive, listing: &Listing) -> Listed {

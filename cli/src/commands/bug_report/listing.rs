@@ -1,16 +1,13 @@
 //! Bounded lists of stored objects of any kind.
 
-use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 
 use super::archive::Archive;
 use crate::cluster::api_server::{ApiServer, RequestError};
 
-/// Group of the Multi-Cluster Services API.
-pub(super) const CLUSTERSET: &str = "multicluster.x-k8s.io";
 /// Maximum number of archived objects of a kind.
-pub(super) const MOST: usize = 1000;
+const MOST: usize = 1000;
 
 /// Selection of the listed objects.
 #[derive(Clone, Debug, Default)]
@@ -45,10 +42,12 @@ impl Listing {
         }
     }
 
-    /// Sets the version to read if the first one is not served.
-    pub(super) fn or(mut self, older: &'static str) -> Self {
-        self.older = Some(older);
-        self
+    /// Selects the exports and the imports of a namespace, or of all namespaces.
+    pub(super) fn clusterset(namespace: Option<&str>) -> [Self; 2] {
+        ["ServiceExport", "ServiceImport"].map(|kind| Self {
+            older: Some("v1alpha1"),
+            ..Self::of("multicluster.x-k8s.io", "v1beta1", kind).within(namespace)
+        })
     }
 
     /// Selects the objects of a namespace, or of all namespaces.
@@ -88,10 +87,6 @@ impl Listing {
         ApiResource::from_gvk(&kind)
     }
 
-    fn api(&self, server: &ApiServer) -> Api<DynamicObject> {
-        server.api_of(&self.resource(), self.namespace.as_deref())
-    }
-
     fn parameters(&self) -> ListParams {
         ListParams {
             label_selector: self.labels.clone(),
@@ -104,33 +99,27 @@ impl Listing {
     /// Lists at most [`MOST`] objects. The result is empty if the kind is not served.
     pub(super) async fn read(&self, server: &ApiServer) -> Result<Listed, RequestError> {
         let parameters = self.parameters();
-        let list = match (
-            server.found(self.api(server).list(&parameters)).await?,
-            self.older,
-        ) {
-            (Some(list), _) => list,
-            (None, None) => return Ok(Listed::default()),
-            (None, Some(version)) => {
-                let older = Self {
-                    version,
-                    older: None,
-                    ..self.clone()
-                };
-                return Box::pin(older.read(server)).await;
-            }
-        };
-        let more = list
-            .metadata
-            .continue_
-            .is_some_and(|token| !token.is_empty());
-        let objects = list.items.into_iter().filter_map(|mut object| {
-            object.types = None;
-            Some(self.typed(serde_json::to_value(object).ok()?))
-        });
-        Ok(Listed {
-            objects: objects.collect(),
-            more,
-        })
+        for version in std::iter::once(self.version).chain(self.older) {
+            let listing = Self {
+                version,
+                ..self.clone()
+            };
+            let namespace = listing.namespace.as_deref();
+            let api = server.api_of::<DynamicObject>(&listing.resource(), namespace);
+            let Some(list) = server.found(api.list(&parameters)).await? else {
+                continue;
+            };
+            let token = list.metadata.continue_;
+            let objects = list.items.into_iter().filter_map(|mut object| {
+                object.types = None;
+                Some(listing.typed(serde_json::to_value(object).ok()?))
+            });
+            return Ok(Listed {
+                objects: objects.collect(),
+                more: token.is_some_and(|token| !token.is_empty()),
+            });
+        }
+        Ok(Listed::default())
     }
 
     /// Adds apiVersion and kind, which the items of a list lack.

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use causeway::api::labels;
-use serde_json::Value;
 
 use super::Request;
 use super::archive::Archive;
 use super::hub::Found;
-use super::listing::{CLUSTERSET, Listed, Listing, note_more};
+use super::listing::{Listed, Listing, note_more};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::observe::connect::{self, ConnectError, Reading};
 
@@ -55,8 +54,8 @@ fn add(archive: &mut Archive, name: &str, member: Member, versions: &mut Vec<Str
         match listed {
             Ok(listed) => {
                 note_more(archive, &what, &listed);
-                let objects: Vec<Value> = listed.objects;
-                archive.objects(format!("members/{name}/{}", listing.file()), objects);
+                let file = format!("members/{name}/{}", listing.file());
+                archive.objects(file, listed.objects);
             }
             Err(error) => archive.missing(what, ConnectError::from(error)),
         }
@@ -98,13 +97,7 @@ fn listings(namespace: Option<&str>, uid: Option<&str>) -> Vec<Listing> {
         Some(uid) => format!("{}={uid}", labels::HUB),
         None => labels::HUB.to_owned(),
     };
-    vec![
-        Listing::of(CLUSTERSET, "v1beta1", "ServiceExport")
-            .or("v1alpha1")
-            .within(namespace),
-        Listing::of(CLUSTERSET, "v1beta1", "ServiceImport")
-            .or("v1alpha1")
-            .within(namespace),
+    let others = [
         Listing::of("", "v1", "Service")
             .within(namespace)
             .labelled(&written),
@@ -114,5 +107,7 @@ fn listings(namespace: Option<&str>, uid: Option<&str>) -> Vec<Listing> {
         Listing::of("", "v1", "Event")
             .within(namespace)
             .with_fields("reportingComponent=causeway-controller"),
-    ]
+    ];
+    let clusterset = Listing::clusterset(namespace).into_iter();
+    clusterset.chain(others).collect()
 }

@@ -25,6 +25,8 @@ use self::patterns::Patterns;
 /// Replacement for redacted values.
 pub(crate) const LEFT_OUT: &str = "[left out]";
 
+/// Maximum nesting of base64 that is decoded.
+const DEPTH: usize = 2;
 /// Minimum length in bytes of a known secret. Shorter values occur in ordinary words.
 const SHORTEST_SECRET: usize = 8;
 /// Minimum length in bytes of a single line of a known multi-line secret, such as a private key.
@@ -122,7 +124,8 @@ impl Redactor {
         }
         let known = &self.known;
         let is_known = |decoded: &str| known.iter().any(|value| decoded.contains(value.as_str()));
-        self.patterns.apply(&text, is_known, &mut self.counts)
+        self.patterns
+            .apply(&text, &is_known, &mut self.counts, DEPTH)
     }
 
     /// Returns the object without secrets and without managedFields.

@@ -194,11 +194,10 @@ impl<'a> Line<'a> {
 
     /// Returns the last given value of an argument.
     fn value(&self, id: &str) -> Option<String> {
-        let given = self.given.iter().rev().find(|(arg, _)| arg.get_id() == id);
-        given.and_then(|(_, value)| value.map(ToOwned::to_owned))
+        self.values(id).pop()
     }
 
-    /// Returns all given values of a repeatable argument.
+    /// Returns all given values of an argument.
     fn values(&self, id: &str) -> Vec<String> {
         let given = self.given.iter().filter(|(arg, _)| arg.get_id() == id);
         let values = given.filter_map(|(_, value)| *value);

@@ -74,43 +74,29 @@ fn commands_come_with_what_they_do() {
     }
 }
 
+/// Command lines, with flags that are offered and flags that are not.
+const FLAGS: &str = "\
+status - | --wait -o --output -A --context -h | --dry-run
+status -A --a | --allow-insecure-members | --all-namespaces
+status --o | --output | --wait
+-n shop status - | --context | --namespace -n
+install --crds-only -- | --dry-run --wait | --skip-crds --karmada
+drain a --undo -- | --timeout | --wait --undo
+adopt foo -- | --dry-run | --all
+status -A -w -- | --color --output | --wait --watch
+top --admin-url a -- | --admin-url --sort-by --interval | --wait
+bug-report -o a -- | --tail --lease | --output-file
+diff -f a -- | --filename | --wait
+tunnel -- | --admin-url --color | --member-kubeconfig
+tunnel add a --tunnel b - | --member-kubeconfig -o --dry-run | --admin-url --tunnel
+";
+
 #[test]
 fn flags_are_those_that_may_be_given_now() {
-    for (line, there, missing) in [
-        (
-            "status -",
-            "--wait -o --output -A --context -h",
-            "--dry-run",
-        ),
-        (
-            "status -A --a",
-            "--allow-insecure-members",
-            "--all-namespaces",
-        ),
-        ("status --o", "--output", "--wait"),
-        ("-n shop status -", "--context", "--namespace -n"),
-        (
-            "install --crds-only --",
-            "--dry-run --wait",
-            "--skip-crds --karmada",
-        ),
-        ("drain a --undo --", "--timeout", "--wait --undo"),
-        ("adopt foo --", "--dry-run", "--all"),
-        ("status -A -w --", "--color --output", "--wait --watch"),
-        (
-            "top --admin-url a --",
-            "--admin-url --sort-by --interval",
-            "--wait",
-        ),
-        ("bug-report -o a --", "--tail --lease", "--output-file"),
-        ("diff -f a --", "--filename", "--wait"),
-        ("tunnel --", "--admin-url --color", "--member-kubeconfig"),
-        (
-            "tunnel add a --tunnel b -",
-            "--member-kubeconfig -o --dry-run",
-            "--admin-url --tunnel",
-        ),
-    ] {
+    for case in FLAGS.lines() {
+        let [line, there, missing] = case.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{case}");
+        };
         let all = offered(line);
         let has = |flag: &str| all.iter().any(|one| one == flag);
         assert!(there.split(' ').all(has), "{line}: {all:?}");
@@ -179,27 +165,17 @@ fn files_are_left_to_the_shell() {
 #[test]
 fn contexts_are_those_of_the_kubeconfig_that_was_given() {
     let file = kubeconfig("https://127.0.0.1:1");
-    let path = file.path().display();
-    for (line, expected) in [
-        (
-            format!("--kubeconfig {path} --context "),
-            "prod-1 prod-2 test",
-        ),
-        (
-            format!("status --kubeconfig={path} --context=p"),
-            "prod-1 prod-2",
-        ),
-        (
-            format!("join a --member-kubeconfig {path} --member-context t"),
-            "test",
-        ),
-        (
-            "join a --member-kubeconfig /nowhere --member-context ".to_owned(),
-            "",
-        ),
-        ("join a --member-context ".to_owned(), ""),
+    let path = file.path().display().to_string();
+    for case in [
+        "--kubeconfig FILE --context  | prod-1 prod-2 test",
+        "status --kubeconfig=FILE --context=p | prod-1 prod-2",
+        "join a --member-kubeconfig FILE --member-context t | test",
+        "join a --member-kubeconfig /nowhere --member-context  | ",
+        "join a --member-context  | ",
     ] {
-        assert_eq!(offered(&line).join(" "), expected, "{line}");
+        let (line, expected) = case.split_once(" | ").expect("two columns");
+        let all = offered(&line.replace("FILE", &path));
+        assert_eq!(all.join(" "), expected, "{line}");
     }
 }
 
@@ -211,20 +187,17 @@ fn values_that_name_a_member_continue_after_its_name() {
     let text = std::fs::read_to_string(hub.to_string()).expect("it");
     std::fs::write(hub.to_string(), text.replace("prod-", "hub-")).expect("written");
     let both = format!("explain foo --kubeconfig {hub} --member-kubeconfig a={own}");
-    for (line, expected) in [
-        (format!("{both} --member a="), "a=prod-1 a=prod-2 a=test"),
-        (format!("{both} --member=a=prod-2"), "a=prod-2"),
-        (format!("{both} --member b=h"), "b=hub-1 b=hub-2"),
-        (
-            format!("{both} --member-kubeconfig {own} --member b=t"),
-            "b=test",
-        ),
-        (
-            format!("{both} --member-kubeconfig /nowhere --member b="),
-            "",
-        ),
+    for case in [
+        "--member a= | a=prod-1 a=prod-2 a=test",
+        "--member=a=prod-2 | a=prod-2",
+        "--member b=h | b=hub-1 b=hub-2",
+        "--member-kubeconfig OWN --member b=t | b=test",
+        "--member-kubeconfig /nowhere --member b= | ",
     ] {
-        assert_eq!(offered(&line).join(" "), expected, "{line}");
+        let (line, expected) = case.split_once(" | ").expect("two columns");
+        let line = line.replace("OWN", &own.to_string());
+        let all = offered(&format!("{both} {line}"));
+        assert_eq!(all.join(" "), expected, "{line}");
     }
     let directory = tempfile::tempdir().expect("a directory");
     let of = directory.path().display();

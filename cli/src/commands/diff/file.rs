@@ -94,23 +94,15 @@ pub(crate) fn read(
     let unused = objects
         .services
         .extract_if(.., |key, _| !keys.contains(&key));
-    others.extend(unused.map(|(_, service)| Other {
-        file: service.file,
-        name: format!("Service {}", service.key.name),
-    }));
-    for Other { file, name } in others {
+    others.extend(
+        unused.map(|(_, Wanted { file, key, .. })| format!("{file}: Service {}", key.name)),
+    );
+    for other in others {
         output::progress(format_args!(
-            "note: {file}: {name} is not compared; kubectl diff does that"
+            "note: {other} is not compared; kubectl diff does that"
         ))?;
     }
     Ok(objects)
-}
-
-/// Object that `diff` does not compare.
-struct Other {
-    file: String,
-    /// Kind and name of the object.
-    name: String,
 }
 
 /// Returns the files of a directory in order of their names, as kubectl does. A path to a file
@@ -157,14 +149,15 @@ fn text(path: &Path) -> Result<String, FileError> {
     }
 }
 
-/// Adds the objects of a file to `objects`. Returns the objects that `diff` does not compare.
+/// Adds the objects of a file to `objects`. Returns the file, the kind and the name of each object
+/// that `diff` does not compare.
 fn parse(
     file: &str,
     text: &str,
     given: Option<&str>,
     default: &str,
     objects: &mut Objects,
-) -> Result<Vec<Other>, FileError> {
+) -> Result<Vec<String>, FileError> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(text).map_err(|error| FileError::Parse {
             file: file.to_owned(),
@@ -181,10 +174,7 @@ fn parse(
         } else {
             let kind = text_of(&document, "/kind").unwrap_or("an object");
             let name = text_of(&document, "/metadata/name").unwrap_or_default();
-            others.push(Other {
-                file: file.to_owned(),
-                name: format!("{kind} {name}"),
-            });
+            others.push(format!("{file}: {kind} {name}"));
         }
     }
     Ok(others)

@@ -1,8 +1,10 @@
 //! Effect of a drained cluster on the services of the hub.
 
 use causeway::api::{Cluster, MultiClusterService};
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{self, ClusterName, ServiceKey};
 use kube::ResourceExt as _;
+
+use crate::observe::service::key_of;
 
 /// Services that a cluster provides, sorted.
 #[derive(Debug, Default, PartialEq)]
@@ -26,15 +28,19 @@ impl Effect {
             .filter_map(|cluster| ClusterName::try_from(cluster.name_any().as_str()).ok())
             .collect();
         let mut effect = Self::default();
-        let all_desired = services
-            .iter()
-            .filter(|service| service.metadata.deletion_timestamp.is_none())
-            .filter_map(super::desired);
-        for (key, desired) in all_desired.filter(|(_, desired)| desired.providers.includes(name)) {
-            if !others.iter().any(|other| desired.providers.includes(other)) {
-                effect.alone.push(key.clone());
+        let live = services.iter();
+        let live = live.filter(|one| one.metadata.deletion_timestamp.is_none());
+        for service in live {
+            let Ok(desired) = domain::MultiClusterService::try_from(service) else {
+                continue;
+            };
+            if !desired.providers.includes(name) {
+                continue;
             }
-            effect.provides.push(key);
+            if !others.iter().any(|other| desired.providers.includes(other)) {
+                effect.alone.push(key_of(service));
+            }
+            effect.provides.push(key_of(service));
         }
         effect.provides.sort();
         effect.alone.sort();

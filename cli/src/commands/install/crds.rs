@@ -7,6 +7,7 @@ use super::InstallError;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle::parts::PartArgs;
 use crate::cluster::definitions::{self, CLUSTERS, Found, Kind, Origin, SERVICES};
+use crate::cluster::deployed;
 use crate::cluster::objects::{self, Run};
 use crate::term::exit::Failure;
 use crate::term::output;
@@ -30,8 +31,12 @@ pub(super) struct Chosen {
 /// which remain unchanged.
 ///
 /// # Errors
-/// [`InstallError`] if a foreign definition lacks a field that causeway needs.
+/// [`deployed::NewerHub`], or [`InstallError`] if a foreign definition lacks a field that causeway
+/// needs.
 pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chosen>, Failure> {
+    if let Some(newer) = deployed::newer(hub).await? {
+        return Err(newer.into());
+    }
     let mut found = Vec::new();
     for (kind, fields) in NEEDED {
         let one = kind.find(hub).await?;

@@ -66,30 +66,19 @@ pub(super) async fn wait(
         }
     }
     let what = "mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
-    registered(hub, what, time, |one: &MutatingWebhookConfiguration| {
+    let mutating = hub.all::<MutatingWebhookConfiguration>();
+    let registered = until(mutating, REGISTRATION, what, time, |one| {
         let webhooks = one.webhooks.iter().flatten();
         unregistered(webhooks.map(|webhook| &webhook.client_config))
-    })
-    .await?;
+    });
+    registered.await??;
     let what = "validatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
-    registered(hub, what, time, |one: &ValidatingWebhookConfiguration| {
+    let validating = hub.all::<ValidatingWebhookConfiguration>();
+    let registered = until(validating, REGISTRATION, what, time, |one| {
         let webhooks = one.webhooks.iter().flatten();
         unregistered(webhooks.map(|webhook| &webhook.client_config))
-    })
-    .await
-}
-
-/// Waits until a webhook configuration is complete.
-async fn registered<K>(
-    hub: &ApiServer,
-    what: &str,
-    time: (Instant, Duration),
-    missing: impl Fn(&K) -> Option<String>,
-) -> Result<(), Failure>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    Ok(until(hub.all(), REGISTRATION, what, time, missing).await??)
+    });
+    Ok(registered.await??)
 }
 
 /// Watches an object until `missing` returns `None`, and prints each state. Returns the last state

@@ -34,13 +34,11 @@ impl Agent {
     /// # Errors
     /// The hub has no CA for the tunnel, or the member has an agent of somebody else.
     pub(super) async fn prepare(joining: &Joining<'_>) -> Result<Option<Self>, Failure> {
-        let Joining {
-            hub, name, args, ..
-        } = joining;
+        let (hub, member, args) = (joining.hub, joining.member, joining.args);
         let Some(address) = &args.tunnel else {
             return Ok(None);
         };
-        let (member, hub_uid) = (joining.member, &joining.hub_uid);
+        let hub_uid = &joining.hub_uid;
         let kubeconfig = if args.through_api_server {
             let token = token(hub).await?;
             Some(kubeconfig(hub, &token).await?)
@@ -50,15 +48,13 @@ impl Agent {
             None
         };
         let gives_credentials = joining.gives_credentials();
-        let recorded = joining.recorded();
-        let gave_credentials = recorded.is_some_and(|known| known.has_agent_credentials);
-        let unwanted = match gave_credentials && !gives_credentials {
+        let unwanted = match joining.gave_credentials() && !gives_credentials {
             true => agent::rights(hub_uid)?,
             false => Vec::new(),
         };
         let request = AgentRequest {
             hub_uid,
-            name,
+            name: joining.name,
             address,
             image: args.agent_image.as_deref(),
             kubeconfig: kubeconfig.as_ref(),
@@ -73,10 +69,8 @@ impl Agent {
     /// Applies the objects to the member. Without `--force-conflicts`, a field that another field
     /// manager changed is an error.
     pub(super) async fn apply(&self, joining: &Joining<'_>) -> Result<(), Failure> {
-        let Joining { member, args, .. } = joining;
-        self.objects
-            .apply(member, Run::Real, args.force_conflicts)
-            .await?;
+        let (member, force) = (joining.member, joining.args.force_conflicts);
+        self.objects.apply(member, Run::Real, force).await?;
         for object in self.unwanted.iter().rev() {
             objects::remove(member, object).await?;
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use causeway::domain::ClusterName;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 
-use super::{JoinError, recorded};
+use super::JoinError;
 use crate::args::JoinArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::deployed;
@@ -40,11 +40,11 @@ pub(super) async fn check_version(hub: &ApiServer, args: &JoinArgs) -> Result<()
 
 /// Checks that a member of the tunnel stays one: the hub could not dial it.
 pub(super) fn check_tunnelled(
-    known: &[Known],
+    recorded: Option<&Known>,
     name: &ClusterName,
     args: &JoinArgs,
 ) -> Result<(), JoinError> {
-    let is_tunnelled = recorded(known, name).is_some_and(|one| one.is_tunnelled);
+    let is_tunnelled = recorded.is_some_and(|one| one.is_tunnelled);
     match is_tunnelled && !args.pull {
         true => Err(JoinError::Tunnelled(name.clone())),
         false => Ok(()),

@@ -82,12 +82,10 @@ pub(super) fn text(
 
 /// Returns the Secret of the hub without its token.
 async fn secret(joining: &Joining<'_>) -> Result<DynamicObject, Failure> {
-    let Joining {
-        hub, name, args, ..
-    } = joining;
+    let (name, args) = (joining.name, joining.args);
     let ca_bundle = member::published_authorities(joining.member).await?;
     let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
-    let proxy_ca = given.or(hub::stored(hub, name).await?.proxy_ca);
+    let proxy_ca = given.or(hub::stored(joining.hub, name).await?.proxy_ca);
     Ok(hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?)
 }
 

@@ -55,11 +55,12 @@ pub(super) async fn run(
         return Err(JoinError::NoEnrolment(address.clone()).into());
     }
     let known = hub::known(&hub).await?;
-    check(&known, name, args)?;
+    let recorded = recorded(&known, name);
+    check(&known, recorded, name, args)?;
     let token = args.dry_run.is_none().then(token).transpose()?;
     let data = data(&hub, name, address, token.as_deref()).await?;
     let objects = of_member(&hub, address, data, args).await?;
-    let cluster = cluster(&known, name, endpoint, args)?;
+    let cluster = cluster(recorded, name, endpoint, args)?;
     match &token {
         Some(token) => store(&hub, name, &cluster, token, args).await?,
         None => output::progress("note: the token is left out, because a dry run makes none")?,
@@ -76,8 +77,12 @@ pub(super) async fn run(
 
 /// Checks that the name is that of no other cluster, and of none that the hub dials. Without a
 /// given UID the recorded one stays, and the controller refuses another cluster.
-fn check(known: &[Known], name: &ClusterName, args: &JoinArgs) -> Result<(), JoinError> {
-    let recorded = recorded(known, name);
+fn check(
+    known: &[Known],
+    recorded: Option<&Known>,
+    name: &ClusterName,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
     let id = recorded.and_then(|one| one.id.as_deref());
     let id = args.enrolment.id.as_deref().or(id);
     check_identity(known, name, id.unwrap_or_default())?;
@@ -112,12 +117,11 @@ async fn data(
 
 /// Returns the Cluster, with what is recorded and no flag changes.
 fn cluster(
-    known: &[Known],
+    recorded: Option<&Known>,
     name: &ClusterName,
     endpoint: Option<String>,
     args: &JoinArgs,
 ) -> Result<DynamicObject, ObjectError> {
-    let recorded = recorded(known, name);
     let given = Location::new(args.region.clone(), args.zones.clone());
     let location = given.or(recorded.map_or_else(Location::default, |one| one.location.clone()));
     let id = args.enrolment.id.as_deref();
@@ -127,7 +131,7 @@ fn cluster(
         endpoint: endpoint.or_else(|| recorded?.endpoint.as_deref()),
         proxy: None,
         location: &location,
-        networking: &networking(known, name, args),
+        networking: &networking(recorded, args),
         is_tunnelled: true,
         // The hub stores no token of the member.
         has_agent_credentials: true,

@@ -21,7 +21,8 @@ pub(super) struct Joining<'a> {
     pub name: &'a ClusterName,
     pub args: &'a JoinArgs,
     pub identity: Identity,
-    pub known: Vec<Known>,
+    /// Record of the member, if it has joined before.
+    pub recorded: Option<Known>,
     pub hub_uid: String,
     /// URL at which the hub reaches the member's API server.
     pub endpoint: String,
@@ -40,7 +41,8 @@ impl<'a> Joining<'a> {
         let identity = member::identify(member).await?;
         let known = hub::known(hub).await?;
         check_identity(&known, name, &identity.uid)?;
-        check_tunnelled(&known, name, args)?;
+        let recorded = recorded(&known, name).cloned();
+        check_tunnelled(recorded.as_ref(), name, args)?;
         let endpoint = match (endpoint, &args.tunnel) {
             (Some(given), _) => given,
             (None, Some(_)) => agent::api_endpoint(member).await?,
@@ -52,29 +54,29 @@ impl<'a> Joining<'a> {
             name,
             args,
             identity,
-            known,
+            recorded,
             hub_uid: hub.uid().await?,
             endpoint,
         })
     }
 
-    /// Returns the record of the member.
-    pub(super) fn recorded(&self) -> Option<&Known> {
-        recorded(&self.known, self.name)
+    /// Whether the agent gave the controller the token before this join.
+    pub(super) fn gave_credentials(&self) -> bool {
+        let recorded = self.recorded.as_ref();
+        recorded.is_some_and(|known| known.has_agent_credentials)
     }
 
     /// Whether the agent gives the controller the token, as the flags say or as it is.
     pub(super) fn gives_credentials(&self) -> bool {
-        let recorded = self.recorded();
-        let recorded = recorded.is_some_and(|known| known.has_agent_credentials);
         let from = self.args.token_from;
-        from.map_or(recorded, |from| from == TokenFrom::Agent)
+        from.map_or(self.gave_credentials(), |from| from == TokenFrom::Agent)
     }
 
     /// Finds the region and zones of the member. Prints a note for each value that it cannot find.
     pub(super) async fn location(&self) -> Result<Located, Failure> {
         let given = Location::new(self.args.region.clone(), self.args.zones.clone());
-        let recorded = self.recorded().map(|cluster| cluster.location.clone());
+        let recorded = self.recorded.as_ref();
+        let recorded = recorded.map(|cluster| cluster.location.clone());
         let located = Located::find(self.member, given, recorded.unwrap_or_default()).await?;
         for note in &located.notes {
             output::progress(format_args!("note: {note}"))?;
@@ -86,18 +88,16 @@ impl<'a> Joining<'a> {
     pub(super) fn cluster(&self, location: &Location) -> Result<DynamicObject, ObjectError> {
         let is_tunnelled = self.args.tunnel.is_some();
         let proxy = self.member.proxy_url.as_deref();
+        let reports_paths = self.args.report_paths;
         let fields = hub::MemberFields {
             id: Some(&self.identity.uid),
             endpoint: Some(&self.endpoint),
             proxy: proxy.filter(|_| !is_tunnelled),
             location,
-            networking: &networking(&self.known, self.name, self.args),
+            networking: &networking(self.recorded.as_ref(), self.args),
             is_tunnelled,
             has_agent_credentials: self.gives_credentials(),
-            reports_paths: self
-                .args
-                .report_paths
-                .or_else(|| self.recorded()?.reports_paths),
+            reports_paths: reports_paths.or_else(|| self.recorded.as_ref()?.reports_paths),
         };
         hub::cluster(self.name, &fields)
     }

@@ -23,12 +23,8 @@ impl Paths {
     /// # Errors
     /// The member has such an agent of somebody else.
     pub(super) async fn prepare(joining: &Joining<'_>) -> Result<Self, Failure> {
-        let Joining {
-            member,
-            args,
-            hub_uid,
-            ..
-        } = joining;
+        let (member, args) = (joining.member, joining.args);
+        let hub_uid = &joining.hub_uid;
         let mut paths = Self::default();
         match args.report_paths {
             Some(true) => {

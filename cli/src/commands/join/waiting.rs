@@ -36,10 +36,9 @@ pub(super) async fn synced(
     let mut shown = Ok(());
     let deadline = Instant::now() + args.timeout;
     let found = wait::until(hub.all::<Cluster>(), name.as_str(), deadline, |cluster| {
-        let now = waiting(cluster);
-        if now == Waiting::Done {
+        let Err(now) = watched(cluster) else {
             return cluster.and_then(|cluster| cluster.status.clone());
-        }
+        };
         if last.as_ref() != Some(&now) && shown.is_ok() {
             shown = output::progress(format_args!("waiting for {name}: {}", now.text()));
         }
@@ -91,10 +90,9 @@ async fn check_controller(
     }
 }
 
-/// Progress of the controller with a member.
+/// State of a member that the controller does not watch yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Waiting {
-    Done,
     /// The controller has not reported on the current generation of the Cluster.
     Unseen,
     Gone,
@@ -104,25 +102,23 @@ enum Waiting {
     },
 }
 
-fn waiting(cluster: Option<&Cluster>) -> Waiting {
-    let Some(cluster) = cluster else {
-        return Waiting::Gone;
-    };
-    match cluster.condition(condition::READY) {
-        Some(ready) if ready.observed_generation < cluster.metadata.generation => Waiting::Unseen,
-        Some(ready) if ready.status == condition::TRUE => Waiting::Done,
-        Some(ready) => Waiting::Not {
+/// Checks that the controller watches the member.
+fn watched(cluster: Option<&Cluster>) -> Result<(), Waiting> {
+    let cluster = cluster.ok_or(Waiting::Gone)?;
+    let ready = cluster.condition(condition::READY);
+    let ready = ready.filter(|ready| ready.observed_generation >= cluster.metadata.generation);
+    match ready.ok_or(Waiting::Unseen)? {
+        ready if ready.status == condition::TRUE => Ok(()),
+        ready => Err(Waiting::Not {
             reason: ready.reason.clone(),
             message: ready.message.clone(),
-        },
-        None => Waiting::Unseen,
+        }),
     }
 }
 
 impl Waiting {
     fn text(&self) -> String {
         match self {
-            Self::Done => "synced".to_owned(),
             Self::Unseen => "not processed by the controller yet".to_owned(),
             Self::Gone => "its Cluster object was deleted".to_owned(),
             Self::Not { reason, message } => format!("{reason} ({message})"),
@@ -143,7 +139,7 @@ impl Waiting {
                 "the controller must reach {endpoint} from where it runs; if it needs another \
                  address, join again with --api-endpoint"
             ),
-            (Self::Done | Self::Gone | Self::Not { .. }, _) => {
+            (Self::Gone | Self::Not { .. }, _) => {
                 format!("see kubectl get cluster {name} -o wide")
             }
         }
@@ -181,19 +177,19 @@ mod tests {
             message: "why".to_owned(),
         };
         for (cluster, expected) in [
-            (None, Waiting::Gone),
-            (Some(cluster(1, json!([]))), Waiting::Unseen),
+            (None, Err(Waiting::Gone)),
+            (Some(cluster(1, json!([]))), Err(Waiting::Unseen)),
             (
                 Some(cluster(2, ready("True", "Synced", 1))),
-                Waiting::Unseen,
+                Err(Waiting::Unseen),
             ),
-            (Some(cluster(2, ready("True", "Synced", 2))), Waiting::Done),
+            (Some(cluster(2, ready("True", "Synced", 2))), Ok(())),
             (
                 Some(cluster(1, ready("False", "Unreachable", 1))),
-                not("Unreachable"),
+                Err(not("Unreachable")),
             ),
         ] {
-            assert_eq!(waiting(cluster.as_ref()), expected);
+            assert_eq!(watched(cluster.as_ref()), expected);
         }
     }
 

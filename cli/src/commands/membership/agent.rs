@@ -55,14 +55,7 @@ impl AgentObjects {
         member: Option<&ApiServer>,
         request: AgentRequest<'_>,
     ) -> Result<Self, Failure> {
-        let AgentRequest {
-            hub_uid,
-            name,
-            address,
-            image,
-            kubeconfig,
-            gives_credentials,
-        } = request;
+        let (hub_uid, address) = (request.hub_uid, request.address);
         let authority = tunnel::authority(hub).await?;
         let authority = authority.ok_or_else(|| TunnelError::NoAuthority(address.clone()))?;
         let mut stored = None;
@@ -70,12 +63,13 @@ impl AgentObjects {
             agent::check(member, hub_uid).await?;
             stored = tunnel::secret(member, agent::AGENT_SECRET).await?;
         }
-        let leaf = authority::agent(hub_uid, name);
+        let leaf = authority::agent(hub_uid, request.name);
         let now = SystemTime::now();
         let mut files = authority.renewed(leaf, stored.as_ref(), now)?;
-        let image = self::image(hub, image).await?;
+        let image = image(hub, request.image).await?;
+        let gives_credentials = request.gives_credentials;
         let mut deployment = agent::deployment(hub_uid, address, &image, gives_credentials)?;
-        if let Some(kubeconfig) = kubeconfig {
+        if let Some(kubeconfig) = request.kubeconfig {
             files.insert(agent::KUBECONFIG, kubeconfig.clone());
             agent::through_api_server(&mut deployment);
         }

@@ -193,34 +193,26 @@ pub(crate) struct Known {
     pub reports_paths: Option<bool>,
 }
 
-/// Returns the UID that a Cluster records for its member.
-pub(crate) fn recorded_id(cluster: &DynamicObject) -> Option<&str> {
-    cluster.data.pointer("/spec/id")?.as_str()
-}
-
 /// Lists the Clusters of the hub. Returns an empty list if the hub does not serve Clusters.
 pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
     let clusters: Api<DynamicObject> = hub.api_of(&ApiResource::erase::<Cluster>(&()), None);
     let list = once::list(hub, clusters, &ListParams::default()).await?;
-    Ok(list
-        .into_iter()
-        .flatten()
-        .map(|cluster| Known {
-            id: recorded_id(&cluster).map(ToOwned::to_owned),
-            endpoint: cluster.data["spec"]["apiEndpoint"]
-                .as_str()
-                .map(ToOwned::to_owned),
+    let known = list.into_iter().flatten().map(|cluster| {
+        let text = |field: &str| cluster.data["spec"][field].as_str().map(ToOwned::to_owned);
+        let labels = ResourceExt::labels(&cluster);
+        Known {
+            id: text("id"),
+            endpoint: text("apiEndpoint"),
             location: Location::recorded(&cluster),
             networking: Networking::recorded(&cluster),
-            profile: ResourceExt::labels(&cluster)
-                .get(labels::PROFILE_NAMESPACE)
-                .cloned(),
+            profile: labels.get(labels::PROFILE_NAMESPACE).cloned(),
             is_tunnelled: is_tunnelled(&cluster),
             has_agent_credentials: has_agent_credentials(&cluster.metadata),
             reports_paths: reports_paths(&cluster.metadata),
             name: cluster.metadata.name.unwrap_or_default(),
-        })
-        .collect())
+        }
+    });
+    Ok(known.collect())
 }
 
 /// Returns the Secret with a member's credentials. Without a token, the key belongs to the user who
@@ -299,39 +291,33 @@ pub(crate) fn cluster(
     name: &ClusterName,
     fields: &MemberFields<'_>,
 ) -> Result<DynamicObject, ObjectError> {
-    let MemberFields {
-        id,
-        endpoint,
-        proxy,
-        location,
-        networking,
-        is_tunnelled,
-        has_agent_credentials,
-        reports_paths,
-    } = fields;
     let mut cluster = bare_cluster(name)?;
-    cluster.metadata.annotations = networking.annotations();
-    let tunnel = is_tunnelled.then(|| (labels::TUNNEL, true.to_string()));
-    let credentials =
-        has_agent_credentials.then(|| (labels::CREDENTIALS, labels::FROM_AGENT.to_owned()));
-    let paths = reports_paths.map(|reports| (labels::PATH_REPORTS, reports.to_string()));
+    cluster.metadata.annotations = fields.networking.annotations();
+    let tunnel = fields.is_tunnelled;
+    let tunnel = tunnel.then(|| (labels::TUNNEL, true.to_string()));
+    let credentials = fields.has_agent_credentials;
+    let credentials = credentials.then(|| (labels::CREDENTIALS, labels::FROM_AGENT.to_owned()));
+    let paths = fields.reports_paths;
+    let paths = paths.map(|reports| (labels::PATH_REPORTS, reports.to_string()));
     for (name, value) in tunnel.into_iter().chain(credentials).chain(paths) {
         let annotations = cluster.metadata.annotations.get_or_insert_default();
         annotations.insert(name.to_owned(), value);
     }
     let mut spec = json!({
-        "syncMode": if *is_tunnelled { "Pull" } else { "Push" },
+        "syncMode": if fields.is_tunnelled { "Pull" } else { "Push" },
     });
-    if !has_agent_credentials {
+    if !fields.has_agent_credentials {
         spec["secretRef"] = json!({ "namespace": MEMBERS_NAMESPACE, "name": name.as_str() });
     }
     if let Some(spec) = spec.as_object_mut() {
-        let texts = [("id", id), ("apiEndpoint", endpoint), ("proxyURL", proxy)];
-        let texts = texts.into_iter().filter_map(|(field, value)| {
-            let value = value.as_ref()?;
-            Some((field.to_owned(), json!(value)))
-        });
-        spec.extend(texts.chain(location.fields()));
+        let texts = [
+            ("id", fields.id),
+            ("apiEndpoint", fields.endpoint),
+            ("proxyURL", fields.proxy),
+        ];
+        let texts = texts.into_iter();
+        let texts = texts.filter_map(|(field, value)| Some((field.to_owned(), json!(value?))));
+        spec.extend(texts.chain(fields.location.fields()));
     }
     cluster.data = json!({ "spec": spec });
     Ok(cluster)

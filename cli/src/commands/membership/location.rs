@@ -57,7 +57,10 @@ impl Location {
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             region: self.region.or(other.region),
-            zones: first_of([self.zones, other.zones]),
+            zones: match self.zones.is_empty() {
+                true => other.zones,
+                false => self.zones,
+            },
         }
     }
 
@@ -146,21 +149,12 @@ impl Located {
                 Err(_) => {}
             }
         }
-        let of_nodes = by_nodes.clone();
         Self {
-            location: Location {
-                region: given.region.or(of_nodes.region).or(recorded.region),
-                zones: first_of([given.zones, of_nodes.zones, recorded.zones]),
-            },
+            location: given.or(by_nodes.clone()).or(recorded),
             by_nodes,
             notes,
         }
     }
-}
-
-fn first_of<const N: usize>(lists: [Vec<String>; N]) -> Vec<String> {
-    let mut lists = lists.into_iter();
-    lists.find(|list| !list.is_empty()).unwrap_or_default()
 }
 
 /// Returns the region that all Nodes have, or `None` if no Node has one.
@@ -202,10 +196,12 @@ fn values<'a>(nodes: &'a [Labels], label: &str, flag: &str) -> Result<BTreeSet<&
 mod tests {
     use super::*;
 
-    fn location(region: &str, zones: &str) -> Location {
-        let words = |text: &str| text.split_whitespace().map(ToOwned::to_owned).collect();
+    /// Parses a location written as `region/zone zone`.
+    fn location(text: &str) -> Location {
+        let (region, zones) = text.split_once('/').expect("region/zones");
         let region = Some(region.to_owned()).filter(|region| !region.is_empty());
-        Location::new(region, words(zones))
+        let zones = zones.split_whitespace().map(ToOwned::to_owned);
+        Location::new(region, zones.collect())
     }
 
     /// Parses Nodes written as `region/zone`. A dash means that the label is missing.
@@ -221,57 +217,21 @@ mod tests {
 
     #[test]
     fn flags_count_before_nodes_and_nodes_before_what_the_cluster_has() {
-        let none = || location("", "");
         for (given, of_nodes, recorded, expected, by_nodes) in [
-            (none(), "", none(), none(), none()),
-            (none(), "-/- -/-", none(), none(), none()),
-            (
-                none(),
-                "-/-",
-                location("x", "y"),
-                location("x", "y"),
-                none(),
-            ),
-            (
-                none(),
-                "eu/b eu/a eu/b",
-                location("x", "y"),
-                location("eu", "a b"),
-                location("eu", "a b"),
-            ),
-            (
-                location("us", ""),
-                "eu/a",
-                location("x", "y"),
-                location("us", "a"),
-                location("", "a"),
-            ),
-            (
-                location("", "c d"),
-                "eu/a",
-                none(),
-                location("eu", "c d"),
-                location("eu", ""),
-            ),
-            (
-                location("us", ""),
-                "-/-",
-                location("x", "y"),
-                location("us", "y"),
-                none(),
-            ),
+            ("/", "", "/", "/", "/"),
+            ("/", "-/- -/-", "/", "/", "/"),
+            ("/", "-/-", "x/y", "x/y", "/"),
+            ("/", "eu/b eu/a eu/b", "x/y", "eu/a b", "eu/a b"),
+            ("us/", "eu/a", "x/y", "us/a", "/a"),
+            ("/c d", "eu/a", "/", "eu/c d", "eu/"),
+            ("us/", "-/-", "x/y", "us/y", "/"),
             // If Nodes disagree, the recorded value remains.
-            (
-                none(),
-                "eu/a us/-",
-                location("x", "y"),
-                location("x", "y"),
-                none(),
-            ),
+            ("/", "eu/a us/-", "x/y", "x/y", "/"),
         ] {
+            let (given, recorded) = (location(given), location(recorded));
             let located = Located::new(given, recorded, Some(&nodes(of_nodes)));
-            assert_eq!(located.location, expected, "{of_nodes}");
-            assert_eq!(located.by_nodes, by_nodes, "{of_nodes}");
+            assert_eq!(located.location, location(expected), "{of_nodes}");
+            assert_eq!(located.by_nodes, location(by_nodes), "{of_nodes}");
             assert_eq!(located.notes, Vec::<String>::new(), "{of_nodes}");
         }
     }
@@ -281,21 +241,21 @@ mod tests {
         for (of_nodes, expected, notes) in [
             (
                 "us/a eu/b",
-                location("", "a b"),
+                location("/a b"),
                 vec![
                     "the region is not set: the nodes of the member name several (eu, us); give --region",
                 ],
             ),
             (
                 "eu/a -/b eu/-",
-                location("", ""),
+                location("/"),
                 vec![
                     "the region is not set: 1 of 3 nodes of the member have no label topology.kubernetes.io/region; give --region",
                     "the zone is not set: 1 of 3 nodes of the member have no label topology.kubernetes.io/zone; give --zone",
                 ],
             ),
         ] {
-            let located = Located::new(location("", ""), location("", ""), Some(&nodes(of_nodes)));
+            let located = Located::new(location("/"), location("/"), Some(&nodes(of_nodes)));
             assert_eq!(located.location, expected);
             assert_eq!(located.notes, notes);
         }
@@ -303,11 +263,11 @@ mod tests {
 
     #[test]
     fn nodes_that_nobody_may_list_leave_what_is_given_and_what_the_cluster_has() {
-        let located = Located::new(location("us", ""), location("x", "y"), None);
-        assert_eq!(located.location, location("us", "y"));
+        let located = Located::new(location("us/"), location("x/y"), None);
+        assert_eq!(located.location, location("us/y"));
         assert_eq!(located.notes, Vec::<String>::new());
-        let located = Located::new(location("us", ""), location("", ""), None);
-        assert_eq!(located.location, location("us", ""));
+        let located = Located::new(location("us/"), location("/"), None);
+        assert_eq!(located.location, location("us/"));
         assert_eq!(
             located.notes,
             [
@@ -318,19 +278,14 @@ mod tests {
 
     #[test]
     fn a_location_is_written_as_it_is_recorded() {
-        for expected in [
-            location("", ""),
-            location("eu", ""),
-            location("", "a"),
-            location("eu", "b a"),
-        ] {
+        for expected in ["/", "eu/", "/a", "eu/b a"].map(location) {
             let spec: serde_json::Map<_, _> = expected.fields().collect();
             let mut cluster: DynamicObject =
                 serde_json::from_value(json!({"metadata": {"name": "a"}})).expect("an object");
             cluster.data = json!({ "spec": spec });
             assert_eq!(Location::recorded(&cluster), expected);
         }
-        assert_eq!(location("eu", "a b").to_string(), "region eu, zones a, b");
-        assert_eq!(location("", "a a").to_string(), "zone a");
+        assert_eq!(location("eu/a b").to_string(), "region eu, zones a, b");
+        assert_eq!(location("/a a").to_string(), "zone a");
     }
 }

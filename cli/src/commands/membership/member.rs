@@ -18,7 +18,7 @@ use causeway::target::Target;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::ResourceExt as _;
-use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
+use kube::api::{DynamicObject, ListParams};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;
@@ -29,7 +29,7 @@ use crate::cluster::api_server::{ApiServer, RequestError, allowed, root_cause};
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::wait::TimedOut;
 use crate::term::exit::{CommandError, Failure, PROBLEM};
-use crate::term::output::{self, OutputError};
+use crate::term::output;
 
 const RBAC: &str = include_str!("../../../../manifests/member/rbac.yaml");
 const NAMESPACE_CREATION: &str =
@@ -247,20 +247,19 @@ pub(crate) async fn grant(
 /// Returns the objects of a right that one hub needs. Their names contain the hub, and other hubs
 /// never delete them.
 fn of_hub(manifest: &str, hub_uid: &str) -> Result<Vec<DynamicObject>, ObjectError> {
-    let hub = short(hub_uid);
-    let mut rights = objects::parse(manifest)?;
-    for object in &mut rights {
-        let labels = object.metadata.labels.get_or_insert_default();
-        labels.insert(labels::HUB.to_owned(), hub_uid.to_owned());
-        let names = object.metadata.name.as_mut().into_iter();
-        for name in names {
-            name.push_str(&format!("-{hub}"));
+    let suffix = format!("-{}", short(hub_uid));
+    let rights = objects::parse(manifest)?.into_iter();
+    let rights = rights.map(|object| {
+        let mut object = ownership::of_hub(object, hub_uid);
+        if let Some(name) = &mut object.metadata.name {
+            name.push_str(&suffix);
         }
         if let Some(Value::String(role)) = object.data.pointer_mut("/roleRef/name") {
-            role.push_str(&format!("-{hub}"));
+            role.push_str(&suffix);
         }
-    }
-    Ok(rights)
+        object
+    });
+    Ok(rights.collect())
 }
 
 fn short(hub_uid: &str) -> &str {
@@ -304,16 +303,11 @@ fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
 /// The cause as text.
 pub(crate) fn certificates(file: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|why| why.to_string())?;
-    if has_certificate(&text) {
-        Ok(text)
-    } else {
-        Err("it holds no certificate in PEM".to_owned())
+    let is_any = CertificateDer::pem_slice_iter(text.as_bytes()).any(|one| one.is_ok());
+    match is_any {
+        true => Ok(text),
+        false => Err("it holds no certificate in PEM".to_owned()),
     }
-}
-
-/// Whether a PEM text contains a certificate.
-fn has_certificate(pem: &str) -> bool {
-    CertificateDer::pem_slice_iter(pem.as_bytes()).any(|one| one.is_ok())
 }
 
 fn pem(certificate: &[u8]) -> String {
@@ -371,61 +365,53 @@ fn as_account(member: &ApiServer, secret: &DynamicObject) -> Result<ApiServer, S
 /// Deletes all objects that [`grant`] created for the hub with the given UID. The account remains
 /// while another hub has a token for it. A dry run changes nothing.
 pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str, run: Run) -> Result<(), Failure> {
-    let revocation = Revocation::read(member, hub_uid).await?;
-    for object in &revocation.objects {
-        objects::remove_with(member, object, run).await?;
+    let is_shared = is_shared(member, hub_uid).await?;
+    for object in revoked(member, hub_uid, is_shared).await? {
+        objects::remove_with(member, &object, run).await?;
     }
-    Ok(revocation.report_kept()?)
+    if is_shared {
+        return Ok(output::result("member: account kept, another hub uses it")?);
+    }
+    Ok(output::result(format_args!(
+        "member: namespace/{DEFAULT_NAMESPACE} kept; delete it if it is empty"
+    ))?)
 }
 
-/// Objects of a member to delete with one hub, in order of deletion.
-struct Revocation {
-    objects: Vec<DynamicObject>,
-    /// Whether another hub has a token for the account, or an agent that gives it tokens.
-    shared: bool,
+/// Whether another hub has a token for the account, or an agent that gives it tokens.
+async fn is_shared(member: &ApiServer, hub_uid: &str) -> Result<bool, RequestError> {
+    let of_hubs = ListParams::default().labels(labels::HUB);
+    let secrets = member.within::<Secret>(DEFAULT_NAMESPACE);
+    let tokens = member.list_metadata(secrets, &of_hubs).await?;
+    let own = token_names(hub_uid);
+    Ok(!tokens.iter().all(|secret| {
+        let name = secret.name_any();
+        let is_agent = name == agent::AGENT_SECRET;
+        own.contains(&name) || (is_agent && ownership::is_of_hub(secret, hub_uid))
+    }))
 }
 
-impl Revocation {
-    async fn read(member: &ApiServer, hub_uid: &str) -> Result<Self, Failure> {
-        let of_hubs = ListParams::default().labels(labels::HUB);
-        let secrets = member.within::<Secret>(DEFAULT_NAMESPACE);
-        let tokens = member.list_metadata(secrets, &of_hubs).await?;
-        let own = token_names(hub_uid);
-        let is_own = |secret: &PartialObjectMeta<_>| {
-            let name = secret.name_any();
-            let is_of_hub = secret
-                .labels()
-                .get(labels::HUB)
-                .is_some_and(|hub| hub == hub_uid);
-            own.contains(&name) || (name == agent::AGENT_SECRET && is_of_hub)
-        };
-        let shared = !tokens.iter().all(is_own);
-        let mut objects = agent::owned(member, hub_uid).await?;
-        objects.extend(paths::owned(member, hub_uid).await?);
-        for name in &own {
-            objects.push(token_secret(hub_uid, name)?);
-        }
-        objects.extend(OptionalRights::all(hub_uid)?.into_iter().rev());
-        if !shared {
-            // Rights under the names of the manifests, which versions before 0.2 used too.
-            for manifest in [NAMESPACE_CREATION, NETWORKS] {
-                objects.extend(objects::parse(manifest)?.into_iter().rev());
-            }
-            objects.extend(policy(member).await?.into_iter().rev());
-            objects.extend(objects::parse(RBAC)?.into_iter().rev());
-            objects.retain(|object| !objects::is_a(object, "Namespace"));
-        }
-        Ok(Self { objects, shared })
+/// Returns the objects of a member to delete with one hub, in order of deletion.
+async fn revoked(
+    member: &ApiServer,
+    hub_uid: &str,
+    is_shared: bool,
+) -> Result<Vec<DynamicObject>, Failure> {
+    let mut objects = agent::owned(member, hub_uid).await?;
+    objects.extend(paths::owned(member, hub_uid).await?);
+    for name in &token_names(hub_uid) {
+        objects.push(token_secret(hub_uid, name)?);
     }
-
-    fn report_kept(&self) -> Result<(), OutputError> {
-        if self.shared {
-            return output::result("member: account kept, another hub uses it");
+    objects.extend(OptionalRights::all(hub_uid)?.into_iter().rev());
+    if !is_shared {
+        // Rights under the names of the manifests, which versions before 0.2 used too.
+        for manifest in [NAMESPACE_CREATION, NETWORKS] {
+            objects.extend(objects::parse(manifest)?.into_iter().rev());
         }
-        output::result(format_args!(
-            "member: namespace/{DEFAULT_NAMESPACE} kept; delete it if it is empty"
-        ))
+        objects.extend(policy(member).await?.into_iter().rev());
+        objects.extend(objects::parse(RBAC)?.into_iter().rev());
+        objects.retain(|object| !objects::is_a(object, "Namespace"));
     }
+    Ok(objects)
 }
 
 #[cfg(test)]

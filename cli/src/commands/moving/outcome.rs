@@ -52,10 +52,8 @@ impl Left {
     /// Returns the rest for a slice in a member.
     pub(crate) fn slice(member: &str, slice: &EndpointSlice, why: String) -> Self {
         Self {
-            member: Some(member.to_owned()),
             endpoint_slice: Some(slice.name_any()),
-            message: why,
-            is_unread: false,
+            ..Self::member(member, why)
         }
     }
 
@@ -63,9 +61,7 @@ impl Left {
     pub(crate) fn member(member: &str, why: String) -> Self {
         Self {
             member: Some(member.to_owned()),
-            endpoint_slice: None,
-            message: why,
-            is_unread: false,
+            ..Self::hub(why)
         }
     }
 

@@ -1,15 +1,18 @@
 //! Writes of a move. Each has an equivalent kubectl command.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use causeway::api::{Cluster, MultiClusterService, labels};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, Preconditions, PropagationPolicy};
-use kube::{Api, Resource, ResourceExt as _};
+use kube::{Api, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::karmada::{Work, work_kind};
+use crate::cluster::karmada::work_kind;
 use crate::cluster::objects::{self, Run};
 use crate::observe::connect::{self, ConnectError};
 
@@ -23,24 +26,13 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Returns the target for an object.
-    pub(crate) fn of<K: Resource>(object: &K) -> Self {
-        let meta = object.meta();
+    /// Returns the target for an object with the given metadata.
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
         Self {
             namespace: meta.namespace.clone().unwrap_or_default(),
             name: meta.name.clone().unwrap_or_default(),
             uid: meta.uid.clone().unwrap_or_default(),
             version: meta.resource_version.clone().unwrap_or_default(),
-        }
-    }
-
-    /// Returns the target for a Work.
-    pub(crate) fn of_work(work: &Work) -> Self {
-        Self {
-            namespace: work.namespace().to_owned(),
-            name: work.name().to_owned(),
-            uid: work.uid().to_owned(),
-            version: work.0.resource_version.clone().unwrap_or_default(),
         }
     }
 
@@ -112,7 +104,7 @@ impl Step {
             metadata["annotations"] = json!({ labels::PROBE: Value::Null });
         }
         let patch = json!({ "metadata": metadata });
-        Some(Self::PatchService(Target::of(object), patch))
+        Some(Self::PatchService(Target::of(&object.metadata), patch))
     }
 
     /// Returns the member of the write. `None` for the hub.
@@ -162,34 +154,34 @@ impl Step {
         let works = |target: &Target| -> Api<DynamicObject> {
             hub.api_of(&work_kind(), Some(&target.namespace))
         };
-        match self {
+        let written = match self {
             Self::PatchWork(target, value) => {
-                let patched =
-                    objects::merge(hub, &works(target), &target.name, value, Run::Real).await;
-                done(patched).map_err(StepError::Hub)
+                objects::merge(hub, &works(target), &target.name, value, Run::Real).await
             }
-            Self::DeleteWork(target) => {
-                let works = works(target);
-                let deleted = hub
-                    .request(works.delete(&target.name, &target.only()))
-                    .await;
-                done(deleted.map(drop)).map_err(StepError::Hub)
-            }
+            Self::DeleteWork(target) => delete(hub, works(target), target).await,
             Self::PatchService(target, value) => {
                 let api = hub.within::<MultiClusterService>(&target.namespace);
-                let patched = objects::merge(hub, &api, &target.name, value, Run::Real).await;
-                done(patched).map_err(StepError::Hub)
+                objects::merge(hub, &api, &target.name, value, Run::Real).await
             }
             Self::DeleteSlice(member, target) => {
                 let server = members.connect(hub, member).await?;
                 let api = server.within::<EndpointSlice>(&target.namespace);
-                let deleted = server
-                    .request(api.delete(&target.name, &target.only()))
-                    .await;
-                done(deleted.map(drop)).map_err(|error| StepError::member(member, error.into()))
+                let deleted = done(delete(&server, api, target).await);
+                return deleted.map_err(|error| StepError::member(member, error.into()));
             }
-        }
+        };
+        done(written).map_err(StepError::Hub)
     }
+}
+
+async fn delete<K: Clone + Debug + DeserializeOwned>(
+    server: &ApiServer,
+    api: Api<K>,
+    target: &Target,
+) -> Result<(), RequestError> {
+    let only = target.only();
+    let deleted = api.delete(&target.name, &only);
+    server.request(deleted).await.map(drop)
 }
 
 fn done(answer: Result<(), RequestError>) -> Result<Done, RequestError> {

@@ -1,6 +1,7 @@
 //! Queue of the services to report on.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 
 use causeway::domain::ServiceKey;
 
@@ -9,44 +10,40 @@ use causeway::domain::ServiceKey;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     soon: VecDeque<ServiceKey>,
+    /// May hold keys that are in `soon` or no longer queued.
     later: VecDeque<ServiceKey>,
-    /// Set of the keys in `soon`. A key in both queues counts for `soon` only.
-    first: HashSet<ServiceKey>,
-    rest: HashSet<ServiceKey>,
+    /// Queued keys, and whether they are in `soon`.
+    queued: HashMap<ServiceKey, bool>,
 }
 
 impl Queue {
     /// Adds a service with a change of its own.
     pub(super) fn soon(&mut self, key: ServiceKey) {
-        self.rest.remove(&key);
-        if self.first.insert(key.clone()) {
+        if self.queued.insert(key.clone(), true) != Some(true) {
             self.soon.push_back(key);
         }
     }
 
     /// Adds a service that a change of a cluster may affect.
     pub(super) fn later(&mut self, key: ServiceKey) {
-        if !self.first.contains(&key) && self.rest.insert(key.clone()) {
+        if let Entry::Vacant(vacant) = self.queued.entry(key.clone()) {
+            vacant.insert(false);
             self.later.push_back(key);
         }
     }
 
     /// Removes and returns the next service.
     pub(super) fn next(&mut self) -> Option<ServiceKey> {
-        if let Some(key) = self.soon.pop_front() {
-            self.first.remove(&key);
-            return Some(key);
-        }
-        while let Some(key) = self.later.pop_front() {
-            if self.rest.remove(&key) {
-                return Some(key);
-            }
-        }
-        None
+        let next = self.soon.pop_front().or_else(|| {
+            let mut later = std::iter::from_fn(|| self.later.pop_front());
+            later.find(|key| self.queued.contains_key(key))
+        })?;
+        self.queued.remove(&next);
+        Some(next)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.first.is_empty() && self.rest.is_empty()
+        self.queued.is_empty()
     }
 }
 

@@ -14,7 +14,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use causeway::domain::ServiceKey;
 use causeway_engine::model::slice::Exposure;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -130,12 +130,8 @@ impl Page {
             },
             Some(Path::Explanation(key)) => match self.streams.clone().try_acquire_owned() {
                 Ok(permit) => {
-                    let explanation = Explanation {
-                        shown: self.feed.explain(key).await,
-                        alive: alive(),
-                        _permit: permit,
-                    };
-                    respond(EVENTS, Body::from_stream(explanation.stream()))
+                    let explanations = explanations(self.feed.explain(key).await);
+                    stream(with_alive(explanations, alive(), permit))
                 }
                 Err(_) => busy(),
             },
@@ -161,89 +157,65 @@ impl Page {
 
     fn changes(&self, permit: OwnedSemaphorePermit) -> Response {
         match self.feed.subscribe() {
-            Ok((snapshot, changes)) => {
-                let changes = Changes {
-                    first: Some(snapshot),
-                    changes,
-                    feed: self.feed.clone(),
-                    alive: alive(),
-                    _permit: permit,
-                };
-                respond(EVENTS, Body::from_stream(changes.stream()))
+            Ok((snapshot, received)) => {
+                let changes = changes(self.feed.clone(), received);
+                let first = futures::stream::iter([snapshot]);
+                stream(first.chain(with_alive(changes, alive(), permit)))
             }
             Err(error) => line(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }
     }
 }
 
-/// Stream of a snapshot and all later changes.
-struct Changes {
-    first: Option<Bytes>,
-    changes: broadcast::Receiver<Bytes>,
+/// Returns the changes after a snapshot. A client that lags too far receives a new snapshot.
+fn changes(
     feed: Arc<Feed>,
-    alive: Interval,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Changes {
-    fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        futures::stream::unfold(self, |mut changes| async {
-            let next = changes.next().await?;
-            Some((Ok(next), changes))
-        })
-    }
-
-    /// Returns the next event. A client that lagged too far receives a new snapshot.
-    async fn next(&mut self) -> Option<Bytes> {
-        if let Some(first) = self.first.take() {
-            return Some(first);
+    received: broadcast::Receiver<Bytes>,
+) -> impl Stream<Item = Bytes> + Send {
+    futures::stream::unfold((feed, received), |(feed, mut received)| async {
+        match received.recv().await {
+            Ok(change) => Some((change, (feed, received))),
+            Err(RecvError::Lagged(_)) => {
+                let (snapshot, received) = feed.subscribe().ok()?;
+                Some((snapshot, (feed, received)))
+            }
+            Err(RecvError::Closed) => None,
         }
-        tokio::select! {
-            change = self.changes.recv() => match change {
-                Ok(change) => Some(change),
-                Err(RecvError::Lagged(_)) => {
-                    let (snapshot, changes) = self.feed.subscribe().ok()?;
-                    self.changes = changes;
-                    Some(snapshot)
-                }
-                Err(RecvError::Closed) => None,
-            },
-            _ = self.alive.tick() => Some(ALIVE),
-        }
-    }
+    })
 }
 
-/// Stream of the explanation of a service.
-struct Explanation {
-    shown: watch::Receiver<Option<Bytes>>,
-    alive: Interval,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Explanation {
-    fn stream(mut self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        // An existing explanation is sent at once.
-        self.shown.mark_changed();
-        futures::stream::unfold(self, |mut explanation| async {
-            let next = explanation.next().await?;
-            Some((Ok(next), explanation))
-        })
-    }
-
-    async fn next(&mut self) -> Option<Bytes> {
+/// Returns the explanations of a service. An existing explanation is sent at once.
+fn explanations(mut shown: watch::Receiver<Option<Bytes>>) -> impl Stream<Item = Bytes> + Send {
+    shown.mark_changed();
+    futures::stream::unfold(shown, |mut shown| async {
         loop {
-            tokio::select! {
-                changed = self.shown.changed() => {
-                    changed.ok()?;
-                    let shown = self.shown.borrow_and_update().clone();
-                    if shown.is_some() {
-                        return shown;
-                    }
-                }
-                _ = self.alive.tick() => return Some(ALIVE),
+            shown.changed().await.ok()?;
+            let explanation = shown.borrow_and_update().clone();
+            if let Some(explanation) = explanation {
+                return Some((explanation, shown));
             }
         }
-    }
+    })
+}
+
+/// Adds an event without content at each tick. The stream holds the permit.
+fn with_alive(
+    events: impl Stream<Item = Bytes> + Send,
+    alive: Interval,
+    permit: OwnedSemaphorePermit,
+) -> impl Stream<Item = Bytes> + Send {
+    let state = (Box::pin(events), alive, permit);
+    futures::stream::unfold(state, |(mut events, mut alive, permit)| async {
+        let event = tokio::select! {
+            event = events.next() => event?,
+            _ = alive.tick() => ALIVE,
+        };
+        Some((event, (events, alive, permit)))
+    })
+}
+
+fn stream(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    respond(EVENTS, Body::from_stream(events.map(Ok::<_, Infallible>)))
 }
 
 fn alive() -> Interval {
@@ -304,15 +276,9 @@ mod tests {
             feed.publish(update).expect("JSON");
         };
         show(0);
-        let (first, receiver) = feed.subscribe().expect("JSON");
-        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned();
-        let mut changes = Changes {
-            first: Some(first),
-            changes: receiver,
-            feed: feed.clone(),
-            alive: alive(),
-            _permit: permit.expect("one"),
-        };
+        let (first, received) = feed.subscribe().expect("JSON");
+        let changes = changes(feed.clone(), received);
+        let mut changes = Box::pin(futures::stream::iter([first]).chain(changes));
         let mut texts = Vec::new();
         for numbers in [1..2, 2..1000, 1000..1001] {
             numbers.for_each(show);
@@ -331,21 +297,11 @@ mod tests {
 
     #[tokio::test]
     async fn idle_stream_sends_events_without_content() {
-        let (feed, _) = Feed::new();
-        let feed = Arc::new(feed);
-        let (_, receiver) = feed.subscribe().expect("JSON");
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned();
-        let mut changes = Changes {
-            first: None,
-            changes: receiver,
-            feed,
-            alive: interval(Duration::from_millis(1)),
-            _permit: permit.expect("one"),
-        };
-        for _ in 0..2 {
-            let next = changes.next().await.expect("an event");
-            assert_eq!(next, "event: alive\ndata:\n\n");
-        }
+        let alive = interval(Duration::from_millis(1));
+        let idle = with_alive(futures::stream::pending(), alive, permit.expect("one"));
+        let events: Vec<_> = idle.take(2).collect().await;
+        assert_eq!(events, ["event: alive\ndata:\n\n"; 2]);
     }
 
     #[test]

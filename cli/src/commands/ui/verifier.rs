@@ -110,18 +110,13 @@ impl Verifier {
 /// Returns the row of an ended run. `time` is its start: the result that the run stores on the hub
 /// is not older, and the page shows the row of a run whose result the hub lacks.
 fn finished(service: String, time: Timestamp, report: Result<Report, Failure>) -> Finished {
-    match report {
-        Err(error) => Finished {
-            service,
-            time,
-            works: false,
-            summary: error.to_string(),
-            untried: Vec::new(),
-        },
+    let (works, summary, untried) = match report {
+        Err(error) => (false, error.to_string(), Vec::new()),
         Ok(report) => {
             let results = report.services.first();
             let results = results.and_then(|one| one.verification(time));
             let nothing = || "nothing could be dialled".to_owned();
+            let summary = results.map_or_else(nothing, |results| results.summary());
             let mut untried = report.untried;
             // The last reason names the result that is not stored, if it is not.
             let last = untried.pop();
@@ -132,14 +127,15 @@ fn finished(service: String, time: Timestamp, report: Result<Report, Failure>) -
             }
             untried.truncate(UNTRIED - 1);
             untried.extend(last);
-            Finished {
-                service,
-                time,
-                works: report.works && report.complete,
-                summary: results.map_or_else(nothing, |results| results.summary()),
-                untried,
-            }
+            (report.works && report.complete, summary, untried)
         }
+    };
+    Finished {
+        service,
+        time,
+        works,
+        summary,
+        untried,
     }
 }
 

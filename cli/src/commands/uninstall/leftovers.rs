@@ -19,9 +19,8 @@ pub(super) async fn report(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &Cluster>,
 ) -> Result<(), Failure> {
-    let uid = hub.uid().await?;
-    let own = &format!("{}={uid}", labels::HUB);
-    let read = connect::read_each(hub, clusters, false, |member| has_any(member, own));
+    let uid = &hub.uid().await?;
+    let read = connect::read_each(hub, clusters, false, |member| has_any(member, uid));
     let (mut left, mut unread) = (Vec::new(), Vec::new());
     for (member, answer) in read.await {
         match answer {
@@ -47,8 +46,9 @@ pub(super) async fn report(
     Ok(())
 }
 
-async fn has_any(member: ApiServer, own: &str) -> Result<bool, RequestError> {
-    let one = &ListParams::default().labels(own).limit(1);
+async fn has_any(member: ApiServer, hub_uid: &str) -> Result<bool, RequestError> {
+    let own = format!("{}={hub_uid}", labels::HUB);
+    let one = &ListParams::default().labels(&own).limit(1);
     let (services, slices) = tokio::try_join!(
         member.list_metadata::<Service>(member.all(), one),
         member.list_metadata::<EndpointSlice>(member.all(), one),
@@ -58,8 +58,8 @@ async fn has_any(member: ApiServer, own: &str) -> Result<bool, RequestError> {
     }
     let imports: Vec<ServiceImport> = Scope::default().served(&member).await?;
     let is_own = |import: &ServiceImport| {
-        let (name, uid) = own.split_once('=').unwrap_or_default();
-        import.labels().get(name).is_some_and(|value| value == uid)
+        let hub = import.labels().get(labels::HUB);
+        hub.is_some_and(|hub| hub == hub_uid)
     };
     Ok(imports.iter().any(is_own))
 }

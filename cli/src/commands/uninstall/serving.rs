@@ -6,7 +6,8 @@ use std::fmt;
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::ServiceKey;
 use causeway::domain::protected::MEMBERS_NAMESPACE;
-use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Resource, ResourceExt};
 
 use crate::cluster::karmada::{self, Work};
 use crate::commands::membership::is_kept;
@@ -16,13 +17,12 @@ use crate::observe::service::key_of;
 const NAMED: usize = 10;
 
 /// Services with causeway's finalizer, and Clusters that `join` created or that have the finalizer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Each is an object with kind, namespace, name and UID alone.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Serving {
-    /// Names of services by namespace.
-    services: BTreeMap<String, Vec<String>>,
-    clusters: Vec<String>,
-    /// UIDs by namespace and name. Clusters have an empty namespace.
-    uids: BTreeMap<(String, String), String>,
+    /// MultiClusterServices, sorted by namespace.
+    pub services: Vec<DynamicObject>,
+    pub clusters: Vec<DynamicObject>,
 }
 
 /// Services that Karmada manages. causeway must not delete them.
@@ -87,35 +87,19 @@ impl Serving {
         clusters: &[Cluster],
         karmadas: &ManagedByKarmada,
     ) -> Self {
-        let mut serving = Self::default();
-        let services = services.iter().filter(|one| !karmadas.has(one));
-        for service in services.filter(|one| is_kept(*one)) {
-            let namespace = service.namespace().unwrap_or_default();
-            serving.note_uid(service);
-            let names = serving.services.entry(namespace).or_default();
-            names.push(service.name_any());
-        }
+        let kept = services.iter().filter(|one| is_kept(*one));
+        let mut services: Vec<_> = kept
+            .filter(|one| !karmadas.has(one))
+            .map(identity)
+            .collect();
+        services.sort_by_key(ResourceExt::namespace);
         let joined = clusters
             .iter()
             .filter(|one| is_kept(*one) || is_joined(one));
-        for cluster in joined {
-            serving.note_uid(cluster);
-            serving.clusters.push(cluster.name_any());
+        Self {
+            services,
+            clusters: joined.map(identity).collect(),
         }
-        serving
-    }
-
-    fn note_uid(&mut self, object: &impl ResourceExt) {
-        if let Some(uid) = object.uid() {
-            let namespace = object.namespace().unwrap_or_default();
-            self.uids.insert((namespace, object.name_any()), uid);
-        }
-    }
-
-    /// Returns the UID of a service, or of a Cluster if the namespace is empty.
-    pub(super) fn uid(&self, namespace: &str, name: &str) -> Option<String> {
-        let id = (namespace.to_owned(), name.to_owned());
-        self.uids.get(&id).cloned()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -130,38 +114,33 @@ impl Serving {
         }
     }
 
-    /// Returns the namespace and name of each service.
-    pub(super) fn services(&self) -> impl Iterator<Item = (String, String)> {
-        let services = self.services.iter();
-        services.flat_map(|(namespace, names)| {
-            names.iter().map(|name| (namespace.clone(), name.clone()))
-        })
-    }
-
     /// Returns the names of the Clusters.
-    pub(super) fn clusters(&self) -> &[String] {
-        &self.clusters
+    pub(super) fn members(&self) -> Vec<String> {
+        self.clusters.iter().map(ResourceExt::name_any).collect()
     }
 
     /// Returns the commands that delete all objects with cleanup by the controller, one per line.
     pub(super) fn commands(&self) -> String {
-        let services = self.services.iter().map(|(namespace, names)| {
+        let namespaces = self.services.chunk_by(|a, b| namespace(a) == namespace(b));
+        let services = namespaces.map(|services| {
+            let names: Vec<_> = services.iter().map(ResourceExt::name_any).collect();
+            let namespace = namespace(&services[0]);
             format!("  kubectl -n {namespace} delete mcs {}", names.join(" "))
         });
-        let clusters = self
-            .clusters
-            .iter()
-            .map(|name| format!("  kubectl mcs unjoin {name} --member-kubeconfig FILE"));
+        let clusters = self.members().into_iter();
+        let clusters =
+            clusters.map(|name| format!("  kubectl mcs unjoin {name} --member-kubeconfig FILE"));
         lines(services.chain(clusters))
     }
 
     /// Returns the commands that remove the finalizers without cleanup, one per line.
     pub(super) fn surrender(&self) -> String {
         let patch = "--type=merge -p '{\"metadata\":{\"finalizers\":null}}'";
-        let services = self
-            .services()
-            .map(|(namespace, name)| format!("  kubectl -n {namespace} patch mcs {name} {patch}"));
-        let clusters = self.clusters.iter();
+        let services = self.services.iter().map(|one| {
+            let (namespace, name) = (namespace(one), one.name_any());
+            format!("  kubectl -n {namespace} patch mcs {name} {patch}")
+        });
+        let clusters = self.members().into_iter();
         let clusters = clusters.map(|name| format!("  kubectl patch cluster {name} {patch}"));
         lines(services.chain(clusters))
     }
@@ -169,18 +148,30 @@ impl Serving {
 
 impl fmt::Display for Serving {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let services: Vec<_> = self
-            .services()
-            .map(|(namespace, name)| format!("{namespace}/{name}"))
+        let services = self.services.iter();
+        let services: Vec<_> = services
+            .map(|one| format!("{}/{}", namespace(one), one.name_any()))
             .collect();
         let parts = [
-            ("MultiClusterService", &services),
-            ("Cluster", &self.clusters),
+            ("MultiClusterService", services),
+            ("Cluster", self.members()),
         ];
         let parts = parts.iter().filter(|(_, names)| !names.is_empty());
         let parts: Vec<_> = parts.map(|(kind, names)| counted(kind, names)).collect();
         out.write_str(&parts.join(" and "))
     }
+}
+
+/// Returns an object that identifies a stored one by kind, namespace, name and UID.
+fn identity<K: Resource<DynamicType = ()>>(stored: &K) -> DynamicObject {
+    let mut identity = DynamicObject::new(&stored.name_any(), &ApiResource::erase::<K>(&()));
+    identity.metadata.namespace = stored.namespace();
+    identity.metadata.uid = stored.uid();
+    identity
+}
+
+fn namespace(service: &DynamicObject) -> &str {
+    service.metadata.namespace.as_deref().unwrap_or_default()
 }
 
 fn counted(kind: &str, names: &[String]) -> String {
@@ -271,15 +262,11 @@ mod tests {
              kubectl mcs unjoin joined --member-kubeconfig FILE\n  \
              kubectl mcs unjoin by-hand --member-kubeconfig FILE"
         );
-        for (namespace, name, is_served) in [
-            ("shop", "foo", true),
-            ("", "by-hand", true),
-            ("web", "foo", false),
-            ("", "karmadas", false),
-        ] {
-            let expected = is_served.then(|| format!("{namespace}-{name}"));
-            assert_eq!(serving.uid(namespace, name), expected);
-        }
+        let uids = |objects: &[DynamicObject]| -> Vec<String> {
+            objects.iter().filter_map(ResourceExt::uid).collect()
+        };
+        assert_eq!(uids(&serving.services), ["shop-foo", "shop-bar"]);
+        assert_eq!(uids(&serving.clusters), ["-joined", "-by-hand"]);
         let services = serving.without_clusters();
         assert_eq!(
             services.to_string(),

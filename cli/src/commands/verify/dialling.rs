@@ -7,6 +7,7 @@ use futures::future::join_all;
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
+use super::paths::Paths;
 use super::pods::{DELETE_WITHIN, PodError, Pods, Role, Run};
 use super::probe::{self, PORT, Path};
 use super::report::{ConsumerReport, Report, ServiceReport};
@@ -18,7 +19,7 @@ use crate::term::exit::Failure;
 impl Targets {
     /// Returns the providers of the paths.
     fn providers(diallers: &[Dialler]) -> BTreeSet<String> {
-        let paths = diallers.iter().flat_map(|one| one.paths.iter().flatten());
+        let paths = diallers.iter().flat_map(Dialler::paths);
         paths.filter_map(provider_of).map(str::to_owned).collect()
     }
 
@@ -36,7 +37,7 @@ impl Targets {
             }
         }
         for (number, dialler) in diallers.iter().enumerate() {
-            let (name, role) = (dialler.name(number), Role::Dial(&dialler.paths));
+            let (name, role) = (dialler.name(number), Role::Dial(&dialler.services));
             objects.push(match as_job {
                 true => run.job(&name, &role)?,
                 false => run.pod(&name, &role, dialler.node.as_deref())?,
@@ -115,8 +116,8 @@ impl Targets {
                 ));
             }
         }
-        let paths = diallers.iter().flat_map(|one| &one.paths);
-        let (paths, number) = (paths.map(Vec::len).sum::<usize>(), diallers.len());
+        let paths = diallers.iter().flat_map(Dialler::paths).count();
+        let number = diallers.len();
         notes(format!("dialling {paths} paths from {number} pods"))?;
         let created = create_diallers(run, pods, &diallers, deadline).await?;
         Ok(dialled(run, pods, (diallers, created, untried), deadline).await)
@@ -171,7 +172,7 @@ impl Targets {
     ) {
         for dialler in diallers {
             let network = self.network(&dialler.cluster);
-            for paths in &mut dialler.paths {
+            for (_, Paths { paths, .. }) in &mut dialler.services {
                 let of_service: BTreeSet<_> = paths.iter().filter_map(provider_of).collect();
                 let reached = servers.iter().filter(|(provider, _)| {
                     of_service.contains(provider.as_str()) && self.network(provider) == network
@@ -200,7 +201,7 @@ async fn create_diallers(
 ) -> Result<Vec<Result<(), String>>, ObjectError> {
     let mut all = Vec::new();
     for (number, dialler) in diallers.iter().enumerate() {
-        let role = Role::Dial(&dialler.paths);
+        let role = Role::Dial(&dialler.services);
         let pod = run.pod(&dialler.name(number), &role, dialler.node.as_deref())?;
         let created = match pods.get_mut(dialler.cluster.as_str()) {
             Some(pods) => pods.create(&pod, deadline).await,
@@ -261,21 +262,19 @@ impl Dialler {
         format!("dial-{number}")
     }
 
+    /// Returns the paths of all services.
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.services.iter().flat_map(|(_, paths)| &paths.paths)
+    }
+
     /// Splits the outcomes of a pod by service.
     fn reports(self, dialled: Vec<probe::Dialled>) -> Vec<(ServiceKey, ConsumerReport)> {
-        let Self {
-            cluster,
-            node,
-            services,
-            paths,
-            untried,
-        } = self;
-        let all = services.into_iter().zip(paths).zip(untried).enumerate();
-        let reports = all.map(|(number, ((key, paths), untried))| {
+        let services = self.services.into_iter().enumerate();
+        let reports = services.map(|(number, (key, Paths { paths, untried }))| {
             let of_service = dialled.iter().filter(|one| one.service == number);
             let of_service = of_service.cloned().collect();
-            let report =
-                ConsumerReport::new(&cluster, node.as_deref(), &paths, of_service, untried);
+            let node = self.node.as_deref();
+            let report = ConsumerReport::new(&self.cluster, node, &paths, of_service, untried);
             (key, report)
         });
         reports.collect()

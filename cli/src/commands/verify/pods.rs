@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use causeway::domain::ServiceKey;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, DynamicObject, ListParams, LogParams};
@@ -10,7 +11,9 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::probe::{Dialled, PORT, Path};
+use super::named;
+use super::paths::Paths;
+use super::probe::{Dialled, PORT};
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::wait;
@@ -26,8 +29,6 @@ const MAX_OLD: u32 = 100;
 pub(super) const DELETE_WITHIN: Duration = Duration::from_secs(30);
 /// Maximum number of pods of a member that are deleted concurrently.
 const DELETED_AT_ONCE: usize = 16;
-/// Maximum number of pods of a member that an error names.
-const MAX_NAMED: usize = 3;
 
 /// Failed pod, with a message for the user.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +62,8 @@ pub(super) struct Run {
 /// Role of a pod in one member.
 #[derive(Clone, Debug)]
 pub(super) enum Role<'a> {
-    /// Connects to the given paths, grouped by service.
-    Dial(&'a [Vec<Path>]),
+    /// Connects to the paths of each service.
+    Dial(&'a [(ServiceKey, Paths)]),
     /// Answers with the name of the given cluster.
     Serve(&'a str),
 }
@@ -104,15 +105,10 @@ impl Run {
     /// this run.
     pub(super) fn left(&self, member: &str, pods: &[String]) -> String {
         let Self { id, namespace, .. } = self;
-        let named: Vec<_> = pods.iter().take(MAX_NAMED).map(String::as_str).collect();
-        let more = match pods.len().saturating_sub(MAX_NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let pods = named(pods.iter());
         format!(
-            "{member}: {}{more}; to delete those of this run there: \
-             kubectl delete pods -n {namespace} -l {LABEL}={id}",
-            named.join(", ")
+            "{member}: {pods}; to delete those of this run there: \
+             kubectl delete pods -n {namespace} -l {LABEL}={id}"
         )
     }
 
@@ -172,7 +168,8 @@ impl Run {
         });
         match role {
             Role::Dial(services) => {
-                let services = services.iter().map(|paths| json!(paths).to_string());
+                let services = services.iter();
+                let services = services.map(|(_, paths)| json!(paths.paths).to_string());
                 let args = ["probe", "dial", "--run", &self.id].map(str::to_owned);
                 container["args"] = args.into_iter().chain(services).collect();
             }

@@ -157,8 +157,8 @@ impl Dialled {
 pub(crate) enum ProbeError {
     #[error("paths of a service cannot be read: {0}")]
     Paths(#[from] serde_json::Error),
-    #[error("cannot listen on port {0}: {1}")]
-    Listen(u16, io::Error),
+    #[error("cannot listen on port {PORT}: {0}")]
+    Listen(io::Error),
     #[error("cannot read /etc/resolv.conf: {0}")]
     ResolvConf(NetError),
     #[error(transparent)]
@@ -182,7 +182,7 @@ pub(crate) async fn run(args: &ProbeArgs) -> Result<ExitState, ProbeError> {
             let services: Vec<Vec<Path>> = services.collect::<Result<_, _>>()?;
             dial::all(run, services).await
         }
-        ProbeRole::Serve { run, cluster } => serve::serve(run, cluster, PORT).await,
+        ProbeRole::Serve { run, cluster } => serve::serve(run, cluster).await,
     }
 }
 

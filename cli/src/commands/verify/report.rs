@@ -7,14 +7,12 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use super::diagnosis::{diagnose, words};
+use super::named;
 use super::probe::{Dialled, Outcome, Path};
 use crate::observe::verification::{Destination, Reached, Verification};
 use crate::term::exit::ExitState;
 use crate::term::screen::{Screen, Tone};
-use crate::term::table::{Cell, Row, Table};
-
-/// Maximum number of paths that one line of a problem names.
-const MAX_NAMED: usize = 3;
+use crate::term::table::{Cell, Table};
 
 /// Result of a run. Programs read this format, and its field names must not change.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -140,12 +138,11 @@ impl ServiceReport {
             Destination::Names => "NAMES".to_owned(),
         });
         let first = format!("FROM {}", self.key());
-        let mut table = Table::of(std::iter::once(first).chain(heading));
+        let mut table = Table::new(std::iter::once(first).chain(heading));
         for consumer in &self.consumers {
             let cells = columns.iter().map(|column| consumer.cell(column));
             let from = Cell::new(consumer.from(), Tone::Plain);
-            let cells = std::iter::once(from).chain(cells).collect();
-            table.push(Row::of(cells, consumer.notes()));
+            table.row(std::iter::once(from).chain(cells), consumer.notes());
         }
         table.render_on(screen)
     }
@@ -236,7 +233,8 @@ impl ConsumerReport {
                 Destination::Provider(provider) => format!("{provider}: "),
                 _ => String::new(),
             };
-            notes.push(format!("{to}{} {words}", named(&paths)));
+            let named = named(paths.iter().map(|one| &one.path));
+            notes.push(format!("{to}{named} {words}"));
             if let Some(PathReport {
                 cause: Some(cause),
                 remedy: Some(remedy),
@@ -250,16 +248,6 @@ impl ConsumerReport {
         notes.extend(self.untried.iter().map(|why| format!("not tried: {why}")));
         notes
     }
-}
-
-fn named(paths: &[&PathReport]) -> String {
-    let names = paths.iter().take(MAX_NAMED).map(|one| one.path.to_string());
-    let names: Vec<_> = names.collect();
-    let more = match paths.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", names.join(", "))
 }
 
 /// Returns the column of a path.

@@ -11,7 +11,6 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 
 use super::paths::Paths;
-use super::probe::Path;
 use super::{MAX_NODES, MAX_SERVICES, VerifyError};
 use crate::args::WhatArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -41,9 +40,7 @@ pub(super) struct Targets {
 pub(super) struct Dialler {
     pub(super) cluster: String,
     pub(super) node: Option<String>,
-    pub(super) services: Vec<ServiceKey>,
-    pub(super) paths: Vec<Vec<Path>>,
-    pub(super) untried: Vec<Vec<String>>,
+    pub(super) services: Vec<(ServiceKey, Paths)>,
 }
 
 impl Targets {
@@ -209,7 +206,7 @@ impl Targets {
         member: &ApiServer,
         each_node: bool,
     ) -> Result<Vec<Dialler>, RequestError> {
-        let (mut services, mut paths, mut untried) = (Vec::new(), Vec::new(), Vec::new());
+        let mut services = Vec::new();
         for key in &self.services {
             // `find_imports` records a refused list of ServiceImports.
             let held = once::held(member.clone(), key).await?.held;
@@ -220,10 +217,7 @@ impl Targets {
             if !is_named && held.imports.is_empty() {
                 continue;
             }
-            let found = Paths::of(&held, key, name);
-            services.push(key.clone());
-            paths.push(found.paths);
-            untried.push(found.untried);
+            services.push((key.clone(), Paths::of(&held, key, name)));
         }
         if services.is_empty() {
             return Ok(Vec::new());
@@ -237,14 +231,13 @@ impl Targets {
         if beyond > 0 {
             let why =
                 format!("{name}: {beyond} ready nodes beyond {MAX_NODES} are not dialled from");
-            untried.iter_mut().for_each(|all| all.push(why.clone()));
+            let all = services.iter_mut();
+            all.for_each(|(_, paths)| paths.untried.push(why.clone()));
         }
         let diallers = nodes.into_iter().map(|node| Dialler {
             cluster: name.to_owned(),
             node,
             services: services.clone(),
-            paths: paths.clone(),
-            untried: untried.clone(),
         });
         Ok(diallers.collect())
     }

@@ -1,7 +1,8 @@
-//! Tests of the report and of its stored part.
+//! Tests of the causes, of the report and of its stored part.
 
 use k8s_openapi::jiff::Timestamp;
 
+use super::diagnosis::diagnose;
 use super::probe::{Dialled, Outcome, Path, Protocol};
 use super::report::{ConsumerReport, Report, ServiceReport};
 use crate::observe::verification::Verification;
@@ -67,6 +68,52 @@ fn service(consumers: Vec<ConsumerReport>) -> ServiceReport {
         name: "foo".to_owned(),
         consumers,
     }
+}
+
+#[test]
+fn each_outcome_has_its_own_cause() {
+    let (endpoint, server) = (&endpoint("member1", 1), &server("member1"));
+    let (zone, own) = (&name("foo.shop.svc.clusterset.local"), &name("foo.shop"));
+    let cluster_ip = &cluster_ip();
+    let wrong = Outcome::WrongCluster {
+        answered: "member3".to_owned(),
+    };
+    let other = Outcome::WrongAddress { found: vec![] };
+    let no_route = "member2 has no route to the pods of member1";
+    let overlap = "pods of member3 have addresses of member1";
+    for (path, outcome, cause) in [
+        (
+            endpoint,
+            Outcome::Refused,
+            "nothing listens on its port 8080",
+        ),
+        (endpoint, Outcome::NoRoute, no_route),
+        (endpoint, Outcome::TimedOut, "are dropped"),
+        (endpoint, Outcome::Reset, "made and then cut"),
+        (server, Outcome::Refused, "refuses the connection"),
+        (server, wrong, overlap),
+        (server, Outcome::LargePacketsLost, "smaller packets"),
+        (
+            zone,
+            Outcome::NameNotFound,
+            "does not serve clusterset.local",
+        ),
+        (own, Outcome::NameNotFound, "has not seen the Service"),
+        (own, Outcome::TimedOut, "no answer from the nameserver"),
+        (own, other, "another Service"),
+        (cluster_ip, Outcome::Refused, "knows no endpoint"),
+        (cluster_ip, Outcome::TimedOut, "does not answer"),
+        (cluster_ip, Outcome::NoAnswer, "may ignore the datagram"),
+        (endpoint, Outcome::NoAnswer, "packets are dropped"),
+    ] {
+        let found = diagnose("member2", path, &outcome, false).expect("a cause");
+        assert!(found.cause.contains(cause), "{path} {outcome:?}: {found:?}");
+        assert!(!found.remedy.is_empty());
+    }
+    let dropped = diagnose("member2", endpoint, &Outcome::TimedOut, true);
+    let cause = dropped.expect("a cause").cause;
+    assert!(cause.contains("other pods of member1 answer"), "{cause}");
+    assert_eq!(diagnose("member2", server, &Outcome::Works, true), None);
 }
 
 #[test]

@@ -67,44 +67,23 @@ mod tests {
 
     #[test]
     fn a_denial_shows_that_the_webhook_answers() {
-        let (side, message) = (Side::Hub, |text: &str| text.to_owned());
-        let denied = message("admission webhook \"validate.mcs\" denied the request: no");
-        let failed =
-            message("Internal error occurred: failed calling webhook \"validate.mcs\": x509");
-        for (error, expected) in [
-            (
-                RequestError::Refused {
-                    side,
-                    message: denied.clone(),
-                },
-                Creation::Denied,
-            ),
-            (
-                RequestError::NotAllowed {
-                    side,
-                    message: denied,
-                },
-                Creation::Denied,
-            ),
-            (
-                RequestError::Busy {
-                    side,
-                    message: failed.clone(),
-                },
-                Creation::Failed(failed),
-            ),
+        let side = Side::Hub;
+        let denied = "admission webhook \"validate.mcs\" denied the request: no";
+        let failed = "Internal error occurred: failed calling webhook \"validate.mcs\": x509";
+        let refused = |message| RequestError::Refused { side, message };
+        let not_allowed = |message| RequestError::NotAllowed { side, message };
+        let busy = |message| RequestError::Busy { side, message };
+        let not_found = |message| RequestError::NotFound { side, message };
+        let creation = |error| of_failure(&error);
+        assert_eq!(creation(refused(denied.to_owned())), Creation::Denied);
+        assert_eq!(creation(not_allowed(denied.to_owned())), Creation::Denied);
+        let reported = creation(busy(failed.to_owned()));
+        assert_eq!(reported, Creation::Failed(failed.to_owned()));
+        for error in [
+            not_allowed("is forbidden".to_owned()),
+            not_found("namespaces not found".to_owned()),
         ] {
-            assert_eq!(of_failure(&error), expected);
+            assert!(matches!(creation(error), Creation::Unknown(_)));
         }
-        let forbidden = RequestError::NotAllowed {
-            side,
-            message: message("is forbidden"),
-        };
-        assert!(matches!(of_failure(&forbidden), Creation::Unknown(_)));
-        let missing = RequestError::NotFound {
-            side,
-            message: message("namespaces not found"),
-        };
-        assert!(matches!(of_failure(&missing), Creation::Unknown(_)));
     }
 }

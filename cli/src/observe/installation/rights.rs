@@ -124,7 +124,8 @@ pub(crate) fn needed(account: &str, needs: &Needs<'_>) -> Vec<Needed> {
     if !profiles.is_empty() && account == CONTROLLER {
         objects.extend(bundle::profile_roles().unwrap_or_default());
     }
-    let of_role = objects.iter().flat_map(|role| {
+    let mut all = Vec::new();
+    for role in &objects {
         let rules = role.data.get("rules").cloned().unwrap_or_default();
         let rules: Vec<PolicyRule> = serde_json::from_value(rules).unwrap_or_default();
         let places: Vec<Option<&str>> = match role.metadata.namespace.as_deref() {
@@ -132,48 +133,39 @@ pub(crate) fn needed(account: &str, needs: &Needs<'_>) -> Vec<Needed> {
             Some(bundle::PROFILE_NAMESPACE) => profiles.iter().map(|one| Some(&**one)).collect(),
             namespace => vec![namespace],
         };
-        let pairs = places
-            .iter()
-            .flat_map(|place| rules.iter().map(move |rule| (rule, *place)));
-        let needed = pairs.flat_map(|(rule, place)| of_rule(rule, place));
-        needed.collect::<Vec<_>>()
-    });
-    of_role.collect()
+        for place in places {
+            all.extend(rules.iter().flat_map(|rule| of_rule(rule, place)));
+        }
+    }
+    all
 }
 
 /// Returns one [`Needed`] for each combination of API group, resource and resource name in a rule.
-fn of_rule<'a>(
-    rule: &'a PolicyRule,
-    namespace: Option<&'a str>,
-) -> impl Iterator<Item = Needed> + 'a {
+fn of_rule(rule: &PolicyRule, namespace: Option<&str>) -> Vec<Needed> {
     let names = rule.resource_names.iter().flatten().map(Some);
     let names: Vec<_> = names.collect();
     let names = if names.is_empty() { vec![None] } else { names };
-    let groups = rule.api_groups.iter().flatten();
-    let resources = move |group: &'a String| {
-        let resources = rule.resources.iter().flatten();
-        resources.map(move |resource| (group, resource))
-    };
-    groups
-        .flat_map(resources)
-        .flat_map(move |(group, resource)| {
+    let mut all = Vec::new();
+    for group in rule.api_groups.iter().flatten() {
+        for resource in rule.resources.iter().flatten() {
             let (plural, subresource) = match resource.split_once('/') {
                 Some((plural, subresource)) => (plural, Some(subresource.to_owned())),
                 None => (&**resource, None),
             };
-            let of_name = move |name: &Option<&String>| Needed {
+            all.extend(names.iter().map(|name| Needed {
                 what: ResourceAttributes {
                     group: Some(group.clone()),
                     resource: Some(plural.to_owned()),
                     subresource: subresource.clone(),
                     namespace: namespace.map(ToOwned::to_owned),
-                    name: (*name).cloned(),
+                    name: name.cloned(),
                     ..ResourceAttributes::default()
                 },
                 verbs: rule.verbs.clone(),
-            };
-            names.iter().map(of_name).collect::<Vec<_>>()
-        })
+            }));
+        }
+    }
+    all
 }
 
 /// Returns the verbs of `needed` that an account lacks.

@@ -30,18 +30,10 @@ use crate::term::table::listed;
 /// Evaluates all checks of an installation.
 pub(crate) fn diagnose(installation: &Installation) -> Vec<Check> {
     let mut checks = vec![Check::healthy("hub", &installation.hub)];
-    checks.extend(
-        installation
-            .definitions
-            .iter()
-            .map(|(kind, served)| definition(kind, served)),
-    );
-    checks.extend(
-        installation
-            .registrations
-            .iter()
-            .map(|(kind, found)| registration(kind, found)),
-    );
+    let definitions = installation.definitions.iter();
+    checks.extend(definitions.map(|(kind, served)| definition(kind, served)));
+    let registrations = installation.registrations.iter();
+    checks.extend(registrations.map(|(kind, found)| registration(kind, found)));
     checks.extend(webhook_endpoints(installation));
     checks.extend(certificate(installation));
     checks.push(creation(&installation.creation));
@@ -93,17 +85,18 @@ fn registration(kind: &str, found: &Readable<Option<Vec<Webhook>>>) -> Check {
     }
 }
 
+/// Returns the webhooks of all configurations that were read.
+fn webhooks(installation: &Installation) -> impl Iterator<Item = &Webhook> {
+    let found = installation.registrations.iter();
+    let found = found.filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
+    found.flatten()
+}
+
 /// Checks the endpoints of the webhook's Service. Returns `None` if no registration uses the
 /// Service.
 fn webhook_endpoints(installation: &Installation) -> Option<Check> {
-    let found = installation
-        .registrations
-        .iter()
-        .filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
-    let by_service = found
-        .flatten()
-        .any(|webhook| webhook.client.service.is_some());
-    if !by_service {
+    let mut webhooks = webhooks(installation);
+    if !webhooks.any(|webhook| webhook.client.service.is_some()) {
         return None;
     }
     let name = "webhook endpoints";
@@ -126,10 +119,8 @@ fn webhook_endpoints(installation: &Installation) -> Option<Check> {
 /// Verifies the certificate of the webhook's Secret against each caBundle.
 fn certificate(installation: &Installation) -> Option<Check> {
     const NAME: &str = "webhook certificate";
-    let found = installation.registrations.iter();
-    let found = found.filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
     let has_bundle = |webhook: &&Webhook| webhook.client.ca_bundle.is_some();
-    let mut webhooks = found.flatten().filter(has_bundle).peekable();
+    let mut webhooks = webhooks(installation).filter(has_bundle).peekable();
     webhooks.peek()?;
     let chain = match &installation.certificate {
         Ok(Some(chain)) => chain,

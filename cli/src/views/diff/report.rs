@@ -16,6 +16,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::Admitted;
+use crate::observe::service::is_ready;
 use crate::term::output::OutputError;
 
 /// Changes that applying one MultiClusterService would cause.
@@ -242,10 +243,7 @@ fn addresses(key: &ServiceKey, name: &ClusterName, lists: &MemberLists) -> BTree
     let of_slice = |slice: &EndpointSlice| {
         let source = ownership::source_member(slice.meta());
         let cluster = source.unwrap_or(name.as_str()).to_owned();
-        let ready = slice.endpoints.iter().filter(|endpoint| {
-            let conditions = endpoint.conditions.as_ref();
-            conditions.and_then(|all| all.ready).unwrap_or(true)
-        });
+        let ready = slice.endpoints.iter().filter(|one| is_ready(one));
         let addresses = ready.flat_map(|endpoint| endpoint.addresses.clone());
         addresses
             .map(|address| Address {

@@ -2,7 +2,6 @@ use causeway_engine::reasons::Reason;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::karmada::binding::Unapplied;
 use crate::cluster::karmada::tests::{dispatched_slice, work};
 use crate::fixtures::ready;
 use crate::observe::connect::ConnectError;
@@ -11,47 +10,6 @@ use crate::observe::fixtures::{BOTH, healthy};
 fn reasons(explanation: &Explanation) -> Vec<Reason> {
     let all = explanation.diagnoses_with(|_| true).into_iter();
     all.map(|diagnosis| diagnosis.reason).collect()
-}
-
-#[test]
-fn where_all_is_well_it_says_where_each_endpoint_is() {
-    let explanation = explained(&healthy());
-    assert!(explanation.ready, "{explanation:#?}");
-    let expected = "\
-shop/foo: every ready endpoint is in every consumer
-
-foo.shop.svc (MultiClusterService), in b:
-
-PROVIDER   ENDPOINTS   CONSUMER   STATE    COPIED IN
-a          2 ready     b          Copied   a-foo-abc-0
-";
-    assert_eq!(text::render(&explanation, false), expected);
-    let every = text::render(&explanation, true);
-    let line = "a          10.1.0.2   ready       node1   z      b          Copied   a-foo-abc-0";
-    assert!(every.contains(line), "{every}");
-    let json = serde_json::to_value(&explanation).expect("JSON");
-    assert_eq!(json["exposures"][0]["exposure"], "Native");
-    let endpoint = &json["exposures"][0]["providers"][0]["endpoints"][0];
-    assert_eq!(endpoint["addresses"], json!(["10.1.0.1"]));
-    assert_eq!(endpoint["consumers"][0]["reason"], "Copied");
-    assert_eq!(endpoint["consumers"][0]["state"], "Present");
-}
-
-#[test]
-fn where_providers_are_not_alike_it_says_which_serve_each_consumer() {
-    let mut snapshot = healthy();
-    let mcs = snapshot.mcs.as_mut().expect("it");
-    let annotations = mcs.metadata.annotations.get_or_insert_default();
-    annotations.insert(
-        "mcs.causeway.dev/prefer".to_owned(),
-        "region, any".to_owned(),
-    );
-    let text = text::render(&explained(&snapshot), false);
-    let expected = "\
-CONSUMER   SERVING FROM            STANDBY
-b          any (a): 2 of 2 ready   -
-";
-    assert!(text.contains(expected), "{text}");
 }
 
 #[test]
@@ -67,31 +25,6 @@ CONSUMER   PROVIDER   WANTED   REAL   READY   STANDBY
 b          a          100%     100%   2       0
 ";
     assert!(text.contains(expected), "{text}");
-}
-
-#[test]
-fn what_is_wrong_comes_first_with_what_to_type() {
-    let mut snapshot = healthy();
-    snapshot
-        .without_copies()
-        .annotate("a", "mcs.causeway.dev/withdraw", "true");
-    let explanation = explained(&snapshot);
-    assert!(!explanation.ready);
-    let text = text::render(&explanation, false);
-    assert!(text.contains("Drained: a is drained"), "{text}");
-    assert!(text.contains("  -> kubectl mcs drain a --undo"), "{text}");
-}
-
-#[test]
-fn what_karmada_says_of_its_own_propagation_is_a_hint() {
-    let mut snapshot = healthy();
-    let (message, remedy) = (
-        "FullyApplied=False".to_owned(),
-        "the policy first".to_owned(),
-    );
-    snapshot.unapplied = Some(Unapplied { message, remedy });
-    let explanation = explained(&snapshot);
-    assert!(explanation.ready && reasons(&explanation).contains(&Reason::NotPropagated));
 }
 
 #[test]
@@ -120,13 +53,6 @@ fn works_that_may_not_be_seen_are_taken_from_what_the_controller_reports() {
             assert!(reasons.contains(&reason), "{reasons:?}");
         }
     }
-}
-
-#[test]
-fn a_hub_whose_identity_may_not_be_seen_is_known_by_what_it_wrote() {
-    let mut snapshot = healthy();
-    snapshot.hub_uid = None;
-    assert!(explained(&snapshot).ready);
 }
 
 #[test]

@@ -24,14 +24,11 @@ enum Item {
     Service(ServiceReport),
     Export(ExportedReport),
     Unread(UnreadReport),
-    Unknown(UnknownReport),
+    /// Failed read other than that of a member.
+    Unknown {
+        message: String,
+    },
     Misplaced(Misplaced),
-}
-
-/// Failed read other than that of a member.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct UnknownReport {
-    message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,18 +192,18 @@ fn lines(changes: &[(&Key, Change<'_>)], screen: Screen) -> String {
                 text.push_str(&format!("Exports and imports of {name} are read again.\n"));
             }
             (Item::Unread(member), _) => unread.push(member),
-            (Item::Unknown(one), Happened::Deleted) => {
-                let line = format!("No longer unknown: {}", one.message);
-                text.push_str(&text::unknown(&[line.as_str()], screen));
+            (Item::Unknown { message }, Happened::Deleted) => {
+                let line = format!("No longer unknown: {message}");
+                text.push_str(&text::unknown(&[line], screen));
             }
-            (Item::Unknown(one), _) => unknown.push(one.message.as_str()),
+            (Item::Unknown { message }, _) => unknown.push(message.clone()),
             (Item::Misplaced(one), Happened::Added | Happened::Modified) => misplaced.push(one),
             _ => {}
         }
     }
-    text.push_str(&text::unread(&unread, screen));
+    text.push_str(&text::unread(unread, screen));
     text.push_str(&text::unknown(&unknown, screen));
-    text.push_str(&text::misplaced(&misplaced, screen));
+    text.push_str(&text::misplaced(misplaced, screen));
     text
 }
 
@@ -247,9 +244,9 @@ fn items(report: &Report) -> BTreeMap<Key, Item> {
     let unread = report.unread.iter();
     let unread = unread.map(|one| (key(Kind::Unread, "", &one.name), Item::Unread(one.clone())));
     let unknown = report.unknown.iter().map(|message| {
-        let item = Item::Unknown(UnknownReport {
+        let item = Item::Unknown {
             message: message.clone(),
-        });
+        };
         (key(Kind::Unknown, "", message), item)
     });
     let misplaced = report.misplaced.iter().map(|one| {
@@ -273,7 +270,7 @@ impl Item {
             Self::Service(service) => text::service_row(service, now),
             Self::Export(export) => text::clusterset::row(export),
             Self::Unread(member) => Row::new([member.name.clone(), member.message.clone()], None),
-            Self::Unknown(one) => Row::new([one.message.clone()], None),
+            Self::Unknown { message } => Row::new([message.clone()], None),
             Self::Misplaced(one) => Row::new([one.message.clone()], None),
         }
     }
@@ -295,7 +292,7 @@ impl Item {
                 gone(&mut one.ready, &mut one.reason, &mut one.message);
                 one.conflict = None;
             }
-            Self::Unread(_) | Self::Unknown(_) | Self::Misplaced(_) => {}
+            Self::Unread(_) | Self::Unknown { .. } | Self::Misplaced(_) => {}
         }
         self
     }

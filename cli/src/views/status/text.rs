@@ -60,23 +60,23 @@ pub(crate) fn all_details(report: &Report, now: Timestamp, screen: Screen) -> St
 
 /// Returns the blocks below the services: failed reads and misplaced objects.
 fn asides(report: &Report, screen: Screen) -> impl Iterator<Item = String> {
-    let unread: Vec<_> = report.unread.iter().collect();
-    let unread = (!unread.is_empty()).then(|| self::unread(&unread, screen));
-    let misplaced: Vec<_> = report.misplaced.iter().collect();
-    let misplaced = (!misplaced.is_empty()).then(|| self::misplaced(&misplaced, screen));
-    let unknown: Vec<_> = report.unknown.iter().map(String::as_str).collect();
-    let unknown = (!unknown.is_empty()).then(|| self::unknown(&unknown, screen));
-    unread.into_iter().chain(unknown).chain(misplaced)
+    let all = [
+        unread(&report.unread, screen),
+        unknown(&report.unknown, screen),
+        misplaced(&report.misplaced, screen),
+    ];
+    all.into_iter().filter(|text| !text.is_empty())
 }
 
 /// Renders the unread members, a line for each error.
-pub(crate) fn unread(members: &[&UnreadReport], screen: Screen) -> String {
+pub(crate) fn unread<'a>(
+    members: impl IntoIterator<Item = &'a UnreadReport>,
+    screen: Screen,
+) -> String {
     let mut causes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for member in members {
-        causes
-            .entry(&member.message)
-            .or_default()
-            .push(&member.name);
+        let names = causes.entry(&member.message).or_default();
+        names.push(&member.name);
     }
     let lines = causes.iter().map(|(why, names)| {
         let names = names.join(", ");
@@ -87,15 +87,18 @@ pub(crate) fn unread(members: &[&UnreadReport], screen: Screen) -> String {
 }
 
 /// Renders failed reads other than those of members, a line for each.
-pub(crate) fn unknown(all: &[&str], screen: Screen) -> String {
+pub(crate) fn unknown(all: &[String], screen: Screen) -> String {
     let lines = all.iter();
     let lines = lines.map(|one| wrapped(&printable(one), "", screen.width));
     lines.collect()
 }
 
 /// Renders the misplaced objects, each with its remedy.
-pub(crate) fn misplaced(all: &[&Misplaced], screen: Screen) -> String {
-    let lines = all.iter().map(|one| {
+pub(crate) fn misplaced<'a>(
+    all: impl IntoIterator<Item = &'a Misplaced>,
+    screen: Screen,
+) -> String {
+    let lines = all.into_iter().map(|one| {
         let message = wrapped(&format!("{}.", one.message), "", screen.width);
         format!("{message}-> {}\n", one.remedy)
     });
@@ -475,31 +478,6 @@ c        v1.36.3   Synced   5m      Refused      https://c:6443
 ";
         let report = Report::new(Scope::All, Some(&clusters), &[]);
         assert_eq!(overview(&report, now(), Screen::PLAIN), expected);
-    }
-
-    #[test]
-    fn a_drained_member_is_shown_as_such_everywhere() {
-        let mut drained = synced("member1");
-        drained.metadata.annotations =
-            Some([("mcs.causeway.dev/withdraw".to_owned(), "true".to_owned())].into());
-        let clusters = [drained, synced("m2")];
-        let report = Report::new(Scope::All, Some(&clusters), &[]);
-        let text = overview(&report, now(), Screen::PLAIN);
-        assert!(
-            text.contains("member1   v1.36.3   Synced,Drained "),
-            "{text}"
-        );
-        let members = report.members.as_deref().unwrap_or_default();
-        let drained = |name: &str| members.iter().any(|one| one.name == name && one.drained);
-        assert!(drained("member1") && !drained("m2"));
-        assert!(report.ready, "a person asked for it");
-        let service = service("foo", cross(&["member1"], &["m2"]), json!([]));
-        let report = Report::new(Scope::One, Some(&clusters), &[service]);
-        let text = details(&report.services[0], now(), Screen::PLAIN);
-        assert!(
-            text.contains("member1   provider   Synced,Drained"),
-            "{text}"
-        );
     }
 
     #[test]

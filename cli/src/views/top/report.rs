@@ -160,14 +160,11 @@ impl Report {
 
     /// Sorts members and services in descending order, and by name if equal.
     pub(crate) fn sort(&mut self, by: SortBy) {
-        self.members
-            .sort_by(|a, b| (order(&a.rates, by), &a.name).cmp(&(order(&b.rates, by), &b.name)));
-        self.services.sort_by(|a, b| {
-            let (a, b) = (
-                (&a.rates, &a.namespace, &a.name),
-                (&b.rates, &b.namespace, &b.name),
-            );
-            (order(a.0, by), a.1, a.2).cmp(&(order(b.0, by), b.1, b.2))
+        let members = &mut self.members;
+        members.sort_by_cached_key(|one| (order(&one.rates, by), one.name.clone()));
+        self.services.sort_by_cached_key(|one| {
+            let name = (one.namespace.clone(), one.name.clone());
+            (order(&one.rates, by), name)
         });
     }
 }
@@ -194,4 +191,4 @@ fn order(rates: &Rates, by: SortBy) -> Reverse<u64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -163,31 +163,7 @@ fn seconds(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::tests::{known, report};
     use super::*;
-    use crate::args::SortBy;
-
-    #[test]
-    fn the_busiest_stand_first_and_what_is_missing_last() {
-        let mut report = report();
-        report.keep(&known(), None);
-        report.sort(SortBy::Changes);
-        report.notes = vec!["c not watched: no answer within 5 s".to_owned()];
-        let expected = "\
-MEMBER   STATE   CHANGES/S   WRITES/S   FAILED/S   ENDPOINTS/S   LAG     LAST EVENT
-a        -       8.0         0          -          0             -       -
-b        -       0           6.0        -          12            900ms   -
-c        -       0           0          -          0             -       -
-
-NAMESPACE   NAME    CHANGES/S   WRITES/S   ENDPOINTS/S   LAG
-shop        foo     5.0         4.0        8.0           50ms
-shop        bar     2.0         2.0        4.0           900ms
-other       known   1.0         0          0             -
-
-c not watched: no answer within 5 s
-";
-        assert_eq!(render(&report, Screen::PLAIN), expected);
-    }
 
     #[test]
     fn the_controller_is_said_in_one_line() {

@@ -4,30 +4,15 @@ use serde_json::json;
 
 use super::*;
 use crate::cluster::karmada::tests::{dispatched_slice, work};
+use crate::commands::moving::fixtures::{make_unread, shared};
 use crate::fixtures::{cluster, condition as reported, cross, ready, service};
-use crate::observe::connect::ConnectError;
 use crate::observe::fixtures::{BOTH, copy, core_service, from, healthy, source};
 
 /// State of shop/foo under Karmada: a causeway copy next to Karmada's slice, with Works and
 /// finalizer.
 fn managed_by_karmada() -> Snapshot {
-    let mut snapshot = healthy();
-    snapshot.works = Some(vec![
-        work("a", "own"),
-        work("a", "collected"),
-        work("b", "dispatched"),
-    ]);
+    let mut snapshot = shared();
     snapshot.member("b").slices.push(dispatched_slice(&BOTH));
-    let mcs = snapshot.mcs.as_mut().expect("it");
-    mcs.metadata.finalizers = Some(
-        [
-            "karmada.io/multiclusterservice-controller",
-            labels::FINALIZER,
-        ]
-        .map(str::to_owned)
-        .into(),
-    );
-    mcs.metadata.resource_version = Some("3".to_owned());
     snapshot
 }
 
@@ -253,12 +238,7 @@ fn karmadas_slice_goes_by_evidence_alone() {
         ),
         (
             "the provider cannot be read",
-            |s| {
-                drop(s.members.insert(
-                    "a".to_owned(),
-                    Err(ConnectError::Failed("no answer".to_owned())),
-                ))
-            },
+            |s| make_unread(s, "a"),
             "a could not be read: no answer",
         ),
         (
@@ -338,17 +318,13 @@ fn karmadas_slice_goes_by_evidence_alone() {
         snapshot.works = Some(Vec::new());
         change(&mut snapshot);
         let plan = plan(&snapshot);
-        let goes = plan
-            .steps
-            .iter()
-            .any(|step| matches!(step, Step::DeleteSlice(..)));
+        let mut steps = plan.steps.iter();
+        let goes = steps.any(|step| matches!(step, Step::DeleteSlice(..)));
         assert_eq!(goes, why.is_empty(), "{what}: {plan:?}");
         let left = plan.left.iter().any(|left| left.message.contains(why));
         assert!(goes || left, "{what}: {plan:?}");
-        let released = plan
-            .steps
-            .iter()
-            .any(|step| matches!(step, Step::PatchService(..)));
+        let mut steps = plan.steps.iter();
+        let released = steps.any(|step| matches!(step, Step::PatchService(..)));
         assert!(
             !released,
             "{what}: the finalizer stays while anything is left: {plan:?}"
@@ -360,21 +336,12 @@ fn karmadas_slice_goes_by_evidence_alone() {
 fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
     let mut snapshot = managed_by_karmada();
     snapshot.works = Some(Vec::new());
-    snapshot.members.insert(
-        "b".to_owned(),
-        Err(ConnectError::Failed("no answer".to_owned())),
-    );
-    snapshot.members.insert(
-        "c".to_owned(),
-        Err(ConnectError::Failed("no answer".to_owned())),
-    );
+    make_unread(&mut snapshot, "b");
+    make_unread(&mut snapshot, "c");
     let plan = plan(&snapshot);
     assert!(plan.steps.is_empty(), "{plan:?}");
-    let left: Vec<_> = plan
-        .left
-        .iter()
-        .map(|left| left.member.as_deref())
-        .collect();
+    let left = plan.left.iter().map(|left| left.member.as_deref());
+    let left: Vec<_> = left.collect();
     assert_eq!(left, [Some("b")], "c takes no part");
 }
 

@@ -21,9 +21,6 @@ const KEPT_DOMAINS: [&str; 8] = [
 /// its log and runtime.
 const KEPT_VARIABLES: [&str; 2] = ["CAUSEWAY_", "RUST_"];
 
-/// Fields with HTTP headers, whose values are redacted because headers authenticate requests.
-const HEADERS: [&str; 1] = ["proxyHeader"];
-
 pub(super) fn redact(redactor: &mut Redactor, value: Value) -> Value {
     match value {
         Value::Object(fields) => object(redactor, fields),
@@ -52,7 +49,8 @@ fn object(redactor: &mut Redactor, mut fields: Map<String, Value>) -> Value {
             "annotations" => annotations(redactor, value),
             "env" | "httpHeaders" => environment(redactor, value),
             "args" | "command" => arguments(redactor, value),
-            name if HEADERS.contains(&name) => all(redactor, value, Secret::Environment),
+            // Headers authenticate requests.
+            "proxyHeader" => all(redactor, value, Secret::Environment),
             name if is_secret_name(name) && value.is_string() => {
                 redactor.leave_out(Secret::Password)
             }

@@ -8,8 +8,6 @@ use regex::{Captures, Regex};
 
 use super::{LEFT_OUT, Secret, is_secret_name};
 
-/// Maximum nesting of base64 that is decoded.
-const DEPTH: usize = 2;
 /// Minimum length of a credential without digits after a scheme such as Bearer. Shorter strings are
 /// ordinary words.
 const LONG: usize = 20;
@@ -54,17 +52,8 @@ impl Patterns {
     }
 
     /// Returns the text without strings that resemble secrets. `is_known` returns whether decoded
-    /// base64 contains a known secret.
+    /// base64 contains a known secret. `depth` is the nesting of base64 that is decoded.
     pub(super) fn apply(
-        &self,
-        text: &str,
-        is_known: impl Fn(&str) -> bool,
-        counts: &mut BTreeMap<Secret, usize>,
-    ) -> String {
-        self.apply_to(text, &is_known, counts, DEPTH)
-    }
-
-    fn apply_to(
         &self,
         text: &str,
         is_known: &dyn Fn(&str) -> bool,
@@ -106,7 +95,7 @@ impl Patterns {
             let decoded = decoded.ok().and_then(|bytes| String::from_utf8(bytes).ok());
             let hides = decoded.is_some_and(|decoded| {
                 let mut within = BTreeMap::new();
-                self.apply_to(&decoded, is_known, &mut within, depth - 1);
+                self.apply(&decoded, is_known, &mut within, depth - 1);
                 !within.is_empty() || is_known(&decoded)
             });
             if hides {

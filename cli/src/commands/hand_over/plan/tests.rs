@@ -2,30 +2,18 @@ use serde_json::json;
 
 use super::*;
 use crate::cluster::karmada::tests::{dispatched_slice, work};
-use crate::observe::connect::ConnectError;
+use crate::commands::moving::fixtures::{make_unread, shared};
 use crate::observe::fixtures::{BOTH, healthy};
 
 /// State of shop/foo under Karmada, in which only the finalizer of causeway remains.
 fn managed_by_karmada() -> Snapshot {
-    let mut snapshot = healthy();
-    snapshot.works = Some(vec![
-        work("a", "own"),
-        work("a", "collected"),
-        work("b", "dispatched"),
-    ]);
+    let mut snapshot = shared();
     snapshot.member("b").slices = vec![dispatched_slice(&BOTH)];
     for name in ["a", "b"] {
         let service = &mut snapshot.member(name).services[0];
         service.metadata.labels =
             Some([(labels::KARMADA_MANAGED.to_owned(), "true".to_owned())].into());
     }
-    let mcs = snapshot.mcs.as_mut().expect("it");
-    mcs.metadata.resource_version = Some("3".to_owned());
-    let finalizers = [
-        "karmada.io/multiclusterservice-controller",
-        labels::FINALIZER,
-    ];
-    mcs.metadata.finalizers = Some(finalizers.map(str::to_owned).into());
     snapshot
 }
 
@@ -85,12 +73,7 @@ fn what_holds_it_up_is_named() {
         ),
         (
             "a consumer that cannot be read",
-            |s| {
-                drop(s.members.insert(
-                    "b".to_owned(),
-                    Err(ConnectError::Failed("no answer".to_owned())),
-                ))
-            },
+            |s| make_unread(s, "b"),
             "b: cannot be read, so objects of causeway may remain there: no answer",
         ),
     ];
@@ -113,10 +96,7 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
         "consumerClusters": [{ "name": "b" }],
     }))
     .expect("a spec");
-    snapshot.members.insert(
-        "d".to_owned(),
-        Err(ConnectError::Failed("no answer".to_owned())),
-    );
+    make_unread(&mut snapshot, "d");
     snapshot.clusters_mut().push(crate::fixtures::cluster(
         "c",
         json!([crate::fixtures::ready(

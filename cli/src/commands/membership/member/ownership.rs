@@ -1,6 +1,7 @@
 //! Objects of a member that `join` of one hub creates, and that no other hub changes.
 
 use causeway::api::labels;
+use kube::ResourceExt;
 use kube::api::DynamicObject;
 
 use super::MemberError;
@@ -16,11 +17,9 @@ pub(super) fn of_hub(mut object: DynamicObject, hub_uid: &str) -> DynamicObject 
     object
 }
 
-pub(super) fn is_of_hub(stored: &DynamicObject, hub_uid: &str) -> bool {
-    let labels = stored.metadata.labels.as_ref();
-    labels
-        .and_then(|labels| labels.get(labels::HUB))
-        .is_some_and(|hub| hub == hub_uid)
+pub(super) fn is_of_hub(stored: &impl ResourceExt, hub_uid: &str) -> bool {
+    let hub = stored.labels().get(labels::HUB);
+    hub.is_some_and(|hub| hub == hub_uid)
 }
 
 /// Checks that the member has none of the objects, or that they are of this hub.

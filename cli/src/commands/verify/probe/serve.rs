@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::{EXCHANGE_WITHIN, LARGE, ProbeError};
+use super::{EXCHANGE_WITHIN, LARGE, PORT, ProbeError};
 use crate::term::exit::ExitState;
 
 /// Maximum number of concurrent connections of the answering role.
@@ -35,13 +35,13 @@ impl<'a> Greeting<'a> {
 }
 
 /// Answers until the pod is deleted.
-pub(super) async fn serve(run: &str, cluster: &str, port: u16) -> Result<ExitState, ProbeError> {
+pub(super) async fn serve(run: &str, cluster: &str) -> Result<ExitState, ProbeError> {
     // A node without IPv6 has no `::`.
-    let listener = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
-        Err(_) => TcpListener::bind(("0.0.0.0", port)).await,
+    let listener = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT)).await {
+        Err(_) => TcpListener::bind(("0.0.0.0", PORT)).await,
         bound => bound,
     };
-    let listener = listener.map_err(|error| ProbeError::Listen(port, error))?;
+    let listener = listener.map_err(ProbeError::Listen)?;
     let greeting: Arc<str> = format!("{GREETING} {run} {cluster}").into();
     let free = Arc::new(Semaphore::new(SERVED_AT_ONCE));
     loop {

@@ -123,31 +123,20 @@ fn an_export_is_well_if_it_is_valid_and_carried_out_and_a_conflict_is_only_repor
 }
 
 #[test]
-fn deleted_export_is_named_as_the_object_that_is_deleted() {
-    let mut held = only_export(conditions());
-    held.exports[0].metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-    let service = one(&readings([("a", Ok(held))]));
-    assert_eq!(service.reason, "Deleting");
-    assert_eq!(service.message, "a: the ServiceExport is being deleted");
-}
-
-#[test]
 fn only_a_condition_of_the_export_as_it_is_counts() {
-    let reason = |change: &dyn Fn(&mut ServiceExport)| {
+    let changed = |change: fn(&mut ServiceExport)| {
         let mut held = only_export(conditions());
         change(&mut held.exports[0]);
-        one(&readings([("a", Ok(held))])).reason
+        one(&readings([("a", Ok(held))]))
     };
-    assert_eq!(reason(&|_| {}), "Exported");
-    assert_eq!(
-        reason(&|export| export.metadata.generation = Some(2)),
-        "Pending"
-    );
-    assert_eq!(
-        reason(&|export| export.metadata.deletion_timestamp =
-            export.metadata.creation_timestamp.clone()),
-        "Deleting"
-    );
+    assert_eq!(changed(|_| {}).reason, "Exported");
+    let pending = changed(|export| export.metadata.generation = Some(2));
+    assert_eq!(pending.reason, "Pending");
+    let deleted = changed(|export| {
+        export.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    });
+    assert_eq!(deleted.reason, "Deleting");
+    assert_eq!(deleted.message, "a: the ServiceExport is being deleted");
 }
 
 #[test]

@@ -3,13 +3,19 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixtures::{applied, cluster, condition, cross, ready, service, synced};
 use crate::observe::connect::ConnectError;
+use crate::term::screen::Screen;
 use crate::views::explain::Health;
 use crate::views::status::karmada::Observed;
+use crate::views::status::text;
 
 fn one(clusters: &[Cluster], service: MultiClusterService) -> ServiceReport {
     Report::new(Scope::One, Some(clusters), &[service])
         .services
         .remove(0)
+}
+
+fn details(report: &Report) -> String {
+    text::all_details(report, Timestamp::now(), Screen::PLAIN)
 }
 
 #[test]
@@ -182,11 +188,7 @@ fn what_karmada_manages_is_as_the_members_hold_it_and_what_it_does_not_propagate
             (reported.ready, &*reported.reason, &*reported.message),
             (ready, "ManagedByKarmada", "as it is")
         );
-        let text = super::super::text::all_details(
-            &report,
-            k8s_openapi::jiff::Timestamp::now(),
-            crate::term::screen::Screen::PLAIN,
-        );
+        let text = details(&report);
         let ready = if ready { "True" } else { "False" };
         let head = format!("Ready:       {ready} (ManagedByKarmada)");
         let row = format!("Ready       {ready:6}   ManagedByKarmada");
@@ -257,52 +259,13 @@ fn endpoints_are_known_once_every_consumer_was_read() {
         assert_eq!(report.has_endpoints(), expected, "{ready:?}");
     }
     let report = report().with_exposed(Some(&exposed(&[Some(2), None])));
-    let text = super::super::text::all_details(
-        &report,
-        k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
-        crate::term::screen::Screen::PLAIN,
-    );
+    let text = details(&report);
     let expected = "\
 ADDRESS        CONSUMER   READY ENDPOINTS
 foo.shop.svc   b          2
 foo.shop.svc   b          unknown
 ";
     assert!(text.contains(expected), "{text}");
-}
-
-#[test]
-fn programs_read_stable_names() {
-    let conditions = json!([ready("True", "Ready", "fine")]);
-    let report = Report::new(
-        Scope::All,
-        Some(&[synced("a")]),
-        &[service("foo", cross(&["a"], &[]), conditions)],
-    );
-    assert_eq!(
-        serde_json::to_value(&report).expect("JSON"),
-        json!({
-            "ready": true,
-            "members": [{
-                "name": "a", "ready": true, "state": "Synced", "drained": false, "message": "watched", "since": "2026-11-20T23:55:00Z",
-                "kubernetesVersion": "v1.36.3", "apiEndpoint": "https://a:6443", "syncMode": "Push",
-            }],
-            "services": [{
-                "namespace": "shop", "name": "foo", "types": ["CrossCluster"], "ports": [],
-                "providers": ["a"], "consumers": [], "ready": true, "reason": "Ready", "message": "fine",
-                "created": "2026-11-20T23:00:00Z", "loadBalancers": [],
-                "conditions": [{
-                    "type": "Ready", "status": "True", "reason": "Ready", "message": "fine",
-                    "since": "2026-11-20T23:55:00Z",
-                }],
-                "members": [{
-                    "name": "a", "provider": true, "consumer": true, "state": "Synced", "drained": false,
-                    "deletionsSuspended": false, "service": "unknown",
-                }],
-            }],
-            "exports": [],
-            "unread": [],
-        })
-    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn counts(changes: usize, writes: usize, lag: Option<u64>) -> Counts {
 }
 
 /// Returns the report of two seconds in which `a` provides and `b` consumes.
-pub(crate) fn report() -> Report {
+fn report() -> Report {
     let all = [
         ("a", "shop/foo", counts(10, 0, None)),
         ("b", "shop/foo", counts(0, 8, Some(50))),
@@ -31,32 +31,13 @@ pub(crate) fn report() -> Report {
     report
 }
 
-pub(crate) fn known() -> BTreeSet<ServiceKey> {
+fn known() -> BTreeSet<ServiceKey> {
     ["shop/foo", "other/known"].map(key).into()
 }
 
 fn names(report: &Report) -> Vec<&str> {
     let services = report.services.iter();
     services.map(|service| service.name.as_str()).collect()
-}
-
-#[test]
-fn what_nobody_knows_and_nobody_copies_is_left_out_and_rates_are_per_second() {
-    let mut report = report();
-    report.keep(&known(), None);
-    report.sort(SortBy::Changes);
-    assert_eq!(names(&report), ["foo", "bar", "known"]);
-    let foo = report.services[0].rates;
-    assert_eq!((foo.changes_per_second, foo.writes_per_second), (5.0, 4.0));
-    assert_eq!(
-        (foo.endpoints_per_second, foo.lag_seconds),
-        (8.0, Some(0.05))
-    );
-    let members: Vec<_> = report.members.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(members, ["a", "b", "c"]);
-    assert_eq!(report.members[0].rates.changes_per_second, 8.0);
-    assert_eq!(report.members[1].rates.lag_seconds, Some(0.9));
-    assert_eq!(report.members[2].rates, Rates::default());
 }
 
 #[test]
@@ -73,32 +54,6 @@ fn rows_are_sorted_as_requested_and_those_of_a_namespace_are_shown_alone() {
         report.sort(by);
         assert_eq!(names(&report), expected, "{by:?}");
     }
-}
-
-#[test]
-fn where_the_metrics_are_read_they_say_how_many_writes_a_member_gets() {
-    let mut report = report();
-    let rates = MemberRates {
-        state: "synced".to_owned(),
-        writes_per_second: 7.0,
-        failed_writes_per_second: 1.0,
-        silent_seconds: Some(3.0),
-    };
-    report.controller = Some(ControllerRates {
-        members: [("b".to_owned(), rates)].into(),
-        ..ControllerRates::default()
-    });
-    report.keep(&known(), None);
-    let b = &report.members[1];
-    assert_eq!(
-        (b.state.as_str(), b.rates.writes_per_second),
-        ("synced", 7.0)
-    );
-    assert_eq!(
-        (b.failed_writes_per_second, b.silent_seconds),
-        (Some(1.0), Some(3.0))
-    );
-    assert_eq!(report.members[0].failed_writes_per_second, None);
 }
 
 #[test]

@@ -35,6 +35,11 @@ fn with_problems() -> Readings {
     ])
 }
 
+fn details(readings: &Readings) -> String {
+    let report = Report::new(Scope::One, Some(&[]), &[]).with(readings);
+    text::all_details(&report, now(), Screen::PLAIN)
+}
+
 #[test]
 fn the_overview_lists_exported_services_their_conflicts_and_who_was_not_asked() {
     let report = Report::new(Scope::All, Some(&[synced("m2")]), &[]).with(&with_problems());
@@ -54,7 +59,6 @@ Exports and imports of m3, m4 are not shown: no answer within 5 s
 
 #[test]
 fn the_details_show_each_export_each_import_and_the_derived_addresses() {
-    let report = Report::new(Scope::One, Some(&[]), &[]).with(&with_problems());
     let expected = "\
 Name:          shop/foo
 Clusterset:    foo.shop.svc.clusterset.local
@@ -77,7 +81,7 @@ member1     ClusterSetIP   10.9.0.1    member1,m2   derived-foo   m2 1/2, member
 
 Exports and imports of m3, m4 are not shown: no answer within 5 s
 ";
-    assert_eq!(text::all_details(&report, now(), Screen::PLAIN), expected);
+    assert_eq!(details(&with_problems()), expected);
 }
 
 #[test]
@@ -93,11 +97,7 @@ fn a_foreign_import_and_one_that_does_not_fit_say_so() {
         ..Held::default()
     };
     let readings = readings([("a", Ok(by_person)), ("b", Ok(unfit))]);
-    let text = text::all_details(
-        &Report::new(Scope::One, Some(&[]), &[]).with(&readings),
-        now(),
-        Screen::PLAIN,
-    );
+    let text = details(&readings);
     for said in [
         "foreign; causeway does not change it",
         "derived-foo has 10.9.0.1; the clusterset's name leads to the import's spec.ips alone",
@@ -112,20 +112,12 @@ fn a_foreign_import_and_one_that_does_not_fit_say_so() {
 #[test]
 fn a_published_export_is_reported_from_a_persons() {
     let mut held = exporting("10.9.0.1", &["a"]);
-    let shown = |held: &Held| {
-        let readings = readings([("a", Ok(held.clone()))]);
-        text::all_details(
-            &Report::new(Scope::One, Some(&[]), &[]).with(&readings),
-            now(),
-            Screen::PLAIN,
-        )
-    };
-    assert!(!shown(&held).contains("published"), "{}", shown(&held));
+    let shown = |held: &Held| details(&readings([("a", Ok(held.clone()))]));
+    let text = shown(&held);
+    assert!(!text.contains("published"), "{text}");
     held.exports[0].metadata.labels =
         Some([("mcs.causeway.dev/hub".to_owned(), "hub".to_owned())].into());
-    assert!(
-        shown(&held).contains("published for the MultiClusterService"),
-        "{}",
-        shown(&held)
-    );
+    let text = shown(&held);
+    let published = "published for the MultiClusterService";
+    assert!(text.contains(published), "{text}");
 }
