@@ -11,15 +11,15 @@ use std::time::Duration;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::ownership::copied_label_removal;
 use causeway::api::{self, DNSEndpoint, labels};
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::model::{
     Ack, DeletedObject, Failure, FailureKind, ObservedVersion, Operation, SliceId,
 };
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Endpoints, Service};
+use k8s_openapi::api::core::v1::{Endpoints, Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::{DynamicResourceScope, Request};
+use kube::core::Request;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -47,78 +47,47 @@ pub async fn apply(
 async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure> {
     use Operation::*;
     match operation {
-        CreateNamespace(_, it) => create(Ack::Namespace, to.all(), it).await,
-        CreateService(key, it) => create(Ack::Service, to.of(key), it).await,
-        CreateSlice(id, it) => slices::create(to.0, id, it).await,
-        CreateExport(version, key, it) => {
-            create(Ack::ServiceExport, to.exports(version, key), it).await
-        }
-        CreateImport(version, key, it) => {
-            create(Ack::ServiceImport, to.imports(version, key), it).await
-        }
-        ReplaceSlice(id, it) => slices::replace(to.0, id, it).await,
-        PatchService(key, patch) => merge(Ack::Service, to.of(key), &key.name, patch).await,
-        PatchExportStatus(version, key, patch) => {
-            let exports = to.exports(version, key);
-            merge_status(Ack::ServiceExport, exports, &key.name, patch).await
-        }
-        PatchImport(version, key, patch) => {
-            let imports = to.imports(version, key);
-            merge(Ack::ServiceImport, imports, &key.name, patch).await
-        }
-        PatchImportStatus(version, key, patch) => {
-            let imports = to.imports(version, key);
-            merge_status(Ack::ServiceImport, imports, &key.name, patch).await
-        }
-        PatchMultiClusterService(key, patch) => {
-            merge(Ack::MultiClusterService, to.of(key), &key.name, patch).await
-        }
-        PatchMultiClusterServiceStatus(key, patch) => {
-            merge_status(Ack::MultiClusterService, to.of(key), &key.name, patch).await
-        }
-        CreateDnsEndpoint(key, it) => create(Ack::DnsEndpoint, to.of(key), it).await,
-        PatchDnsEndpoint(key, patch) => merge(Ack::DnsEndpoint, to.of(key), &key.name, patch).await,
-        DeleteDnsEndpoint(key, observed) => {
-            let uid = delete(
-                to.of::<DNSEndpoint>(key),
-                "DNSEndpoint",
-                &key.name,
-                observed,
-            )
-            .await?;
-            let key = key.clone();
-            Ok(Ack::Deleted(DeletedObject::DnsEndpoint { key, uid }))
-        }
-        CreateCluster(_, it) => create(Ack::Cluster, to.all(), it).await,
-        DeleteCluster(name, observed) => {
-            delete(to.all::<api::Cluster>(), "Cluster", name.as_str(), observed).await?;
-            Ok(Ack::Deleted(DeletedObject::Cluster))
-        }
-        PatchCluster(name, patch) => merge(Ack::Cluster, to.all(), name.as_str(), patch).await,
-        PatchClusterStatus(name, patch) => {
-            merge_status(Ack::Cluster, to.all(), name.as_str(), patch).await
-        }
+        CreateNamespace(name, it) => to.namespace(name).create(it).await,
+        CreateService(key, it) => to.service(key).create(it).await,
+        PatchService(key, patch) => to.service(key).merge(patch).await,
         DeleteService(key, observed) => {
-            let uid = delete(to.of::<Service>(key), "Service", &key.name, observed).await?;
-            let key = key.clone();
-            Ok(Ack::Deleted(DeletedObject::Service { key, uid }))
+            let deleted = |key, uid| DeletedObject::Service { key, uid };
+            to.service(key).delete(key, observed, deleted).await
         }
+        CreateSlice(id, it) => slices::create(to.0, id, it).await,
+        ReplaceSlice(id, it) => slices::replace(to.0, id, it).await,
         DeleteSlice(id, observed) => delete_slice(to, id, observed).await,
         DeleteResidue(id, observed, hub) => {
             remove_copied_labels(to.of(&id.service), &id.service.name, hub).await?;
             delete_slice(to, id, observed).await
         }
+        CreateExport(version, key, it) => to.export(version, key).create(it).await,
+        PatchExportStatus(version, key, patch) => to.export(version, key).merge_status(patch).await,
         DeleteExport(version, key, observed) => {
-            let exports = to.exports(version, key);
-            let uid = delete(exports, "ServiceExport", &key.name, observed).await?;
-            let key = key.clone();
-            Ok(Ack::Deleted(DeletedObject::ServiceExport { key, uid }))
+            let deleted = |key, uid| DeletedObject::ServiceExport { key, uid };
+            to.export(version, key).delete(key, observed, deleted).await
         }
+        CreateImport(version, key, it) => to.import(version, key).create(it).await,
+        PatchImport(version, key, patch) => to.import(version, key).merge(patch).await,
+        PatchImportStatus(version, key, patch) => to.import(version, key).merge_status(patch).await,
         DeleteImport(version, key, observed) => {
-            let imports = to.imports(version, key);
-            let uid = delete(imports, "ServiceImport", &key.name, observed).await?;
-            let key = key.clone();
-            Ok(Ack::Deleted(DeletedObject::ServiceImport { key, uid }))
+            let deleted = |key, uid| DeletedObject::ServiceImport { key, uid };
+            to.import(version, key).delete(key, observed, deleted).await
+        }
+        PatchMultiClusterService(key, patch) => to.mcs(key).merge(patch).await,
+        PatchMultiClusterServiceStatus(key, patch) => to.mcs(key).merge_status(patch).await,
+        CreateDnsEndpoint(key, it) => to.dns_endpoint(key).create(it).await,
+        PatchDnsEndpoint(key, patch) => to.dns_endpoint(key).merge(patch).await,
+        DeleteDnsEndpoint(key, observed) => {
+            let deleted = |key, uid| DeletedObject::DnsEndpoint { key, uid };
+            to.dns_endpoint(key).delete(key, observed, deleted).await
+        }
+        CreateCluster(name, it) => to.cluster(name).create(it).await,
+        PatchCluster(name, patch) => to.cluster(name).merge(patch).await,
+        PatchClusterStatus(name, patch) => to.cluster(name).merge_status(patch).await,
+        DeleteCluster(name, observed) => {
+            delete(to.cluster(name).api, "Cluster", name.as_str(), observed).await?;
+            Ok(Ack::Deleted(DeletedObject::Cluster))
         }
     }
 }
@@ -127,8 +96,37 @@ async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure
 struct Cluster<'a>(&'a Client);
 
 impl Cluster<'_> {
-    fn all<K: Resource<DynamicType = ()>>(&self) -> Api<K> {
-        Api::all(self.0.clone())
+    fn namespace<'a>(&self, name: &'a str) -> Object<'a, Namespace> {
+        let api = Api::all(self.0.clone());
+        Object::new(api, "Namespace", name, Ack::Namespace)
+    }
+
+    fn service<'a>(&self, key: &'a ServiceKey) -> Object<'a, Service> {
+        Object::new(self.of(key), "Service", &key.name, Ack::Service)
+    }
+
+    fn export<'a>(&self, version: &Version, key: &'a ServiceKey) -> Object<'a, ServiceExport> {
+        let api = Api::namespaced_with(self.0.clone(), &key.namespace, version);
+        Object::new(api, "ServiceExport", &key.name, Ack::ServiceExport)
+    }
+
+    fn import<'a>(&self, version: &Version, key: &'a ServiceKey) -> Object<'a, ServiceImport> {
+        let api = Api::namespaced_with(self.0.clone(), &key.namespace, version);
+        Object::new(api, "ServiceImport", &key.name, Ack::ServiceImport)
+    }
+
+    fn mcs<'a>(&self, key: &'a ServiceKey) -> Object<'a, api::MultiClusterService> {
+        let ack = Ack::MultiClusterService;
+        Object::new(self.of(key), "MultiClusterService", &key.name, ack)
+    }
+
+    fn dns_endpoint<'a>(&self, key: &'a ServiceKey) -> Object<'a, DNSEndpoint> {
+        Object::new(self.of(key), "DNSEndpoint", &key.name, Ack::DnsEndpoint)
+    }
+
+    fn cluster<'a>(&self, name: &'a ClusterName) -> Object<'a, api::Cluster> {
+        let api = Api::all(self.0.clone());
+        Object::new(api, "Cluster", name.as_str(), Ack::Cluster)
     }
 
     fn of<K>(&self, key: &ServiceKey) -> Api<K>
@@ -137,29 +135,61 @@ impl Cluster<'_> {
     {
         Api::namespaced(self.0.clone(), &key.namespace)
     }
+}
 
-    fn slices(&self, id: &SliceId) -> Api<EndpointSlice> {
-        self.of(&id.service)
+/// An object of a cluster. `ack` is the answer to a write of it.
+struct Object<'a, K> {
+    api: Api<K>,
+    kind: &'static str,
+    name: &'a str,
+    ack: fn(Box<K>) -> Ack,
+}
+
+impl<'a, K: Resource + Clone + DeserializeOwned + Debug> Object<'a, K> {
+    fn new(api: Api<K>, kind: &'static str, name: &'a str, ack: fn(Box<K>) -> Ack) -> Self {
+        Self {
+            api,
+            kind,
+            name,
+            ack,
+        }
     }
 
-    fn exports(&self, version: &Version, key: &ServiceKey) -> Api<ServiceExport> {
-        self.versioned(version, key)
-    }
-
-    fn imports(&self, version: &Version, key: &ServiceKey) -> Api<ServiceImport> {
-        self.versioned(version, key)
-    }
-
-    /// The objects of a kind that is served in several versions.
-    fn versioned<K>(&self, version: &Version, key: &ServiceKey) -> Api<K>
+    async fn create(self, object: &K) -> Result<Ack, Failure>
     where
-        K: Resource<Scope = DynamicResourceScope, DynamicType = Version>,
+        K: Serialize,
     {
-        Api::namespaced_with(self.0.clone(), &key.namespace, version)
+        let stored = self.api.create(&post(), object).await.classified()?;
+        let name = object.meta().name.as_deref().unwrap_or_default();
+        named(stored, name).map(|stored| (self.ack)(stored.into()))
+    }
+
+    async fn merge(self, patch: &Value) -> Result<Ack, Failure> {
+        let (params, patch) = (patch_params(), Patch::Merge(patch));
+        let stored = self.api.patch(self.name, &params, &patch).await;
+        named(stored.classified()?, self.name).map(|stored| (self.ack)(stored.into()))
+    }
+
+    async fn merge_status(self, patch: &Value) -> Result<Ack, Failure> {
+        let (params, patch) = (patch_params(), Patch::Merge(patch));
+        let stored = self.api.patch_status(self.name, &params, &patch).await;
+        named(stored.classified()?, self.name).map(|stored| (self.ack)(stored.into()))
+    }
+
+    /// Deletes that version of the object, which has that key.
+    async fn delete(
+        self,
+        key: &ServiceKey,
+        observed: &ObservedVersion,
+        deleted: fn(ServiceKey, Box<str>) -> DeletedObject,
+    ) -> Result<Ack, Failure> {
+        let uid = delete(self.api, self.kind, self.name, observed).await?;
+        Ok(Ack::Deleted(deleted(key.clone(), uid)))
     }
 }
 
-fn post() -> PostParams {
+/// Returns the parameters of a request that stores an object as causeway.
+pub(crate) fn post() -> PostParams {
     PostParams {
         field_manager: Some(labels::MANAGER.to_owned()),
         ..PostParams::default()
@@ -171,46 +201,6 @@ fn patch_params() -> PatchParams {
         field_manager: Some(labels::MANAGER.to_owned()),
         ..PatchParams::default()
     }
-}
-
-async fn create<K>(ack: fn(Box<K>) -> Ack, api: Api<K>, object: &K) -> Result<Ack, Failure>
-where
-    K: Resource + Clone + DeserializeOwned + Serialize + Debug,
-{
-    let stored = api.create(&post(), object).await.classified()?;
-    let name = object.meta().name.as_deref().unwrap_or_default();
-    named(stored, name).map(|stored| ack(stored.into()))
-}
-
-async fn merge<K>(
-    ack: fn(Box<K>) -> Ack,
-    api: Api<K>,
-    name: &str,
-    patch: &Value,
-) -> Result<Ack, Failure>
-where
-    K: Resource + Clone + DeserializeOwned + Debug,
-{
-    let patch = Patch::Merge(patch);
-    let stored = api
-        .patch(name, &patch_params(), &patch)
-        .await
-        .classified()?;
-    named(stored, name).map(|stored| ack(stored.into()))
-}
-
-async fn merge_status<K: Resource + DeserializeOwned>(
-    ack: fn(Box<K>) -> Ack,
-    api: Api<K>,
-    name: &str,
-    patch: &Value,
-) -> Result<Ack, Failure> {
-    let patch = Patch::Merge(patch);
-    let stored = api
-        .patch_status(name, &patch_params(), &patch)
-        .await
-        .classified()?;
-    named(stored, name).map(|stored| ack(stored.into()))
 }
 
 /// The object that an API server stored. An answer that names another, or none, proves no write.
@@ -229,7 +219,7 @@ async fn delete_slice(
     id: &SliceId,
     observed: &ObservedVersion,
 ) -> Result<Ack, Failure> {
-    let slices = to.slices(id);
+    let slices = to.of::<EndpointSlice>(&id.service);
     let uid = delete(slices, "EndpointSlice", &id.name, observed).await?;
     let (key, name) = (id.service.clone(), id.name.clone());
     Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))

@@ -14,9 +14,8 @@ use causeway::domain::{ClusterName, ServiceKey};
 use causeway::process::liveness::Heartbeat;
 use causeway::process::supervise::Tasks;
 use causeway::process::traces::{Span, Tracer};
-use causeway_engine::diff::NewerCopy;
 use causeway_engine::model::{Item, ProfileId, TargetCluster, TimePoint, WriteResult};
-use causeway_engine::observed::Index;
+use causeway_engine::observed::{CountChanges, Index};
 use causeway_engine::plan::{CopyCache, Settings};
 use causeway_engine::reconcile::{ClusterOutcome, Reconciler};
 use causeway_engine::write_queue::WriteQueue;
@@ -250,17 +249,25 @@ impl Controller {
             self.parts.index.mark_all_clusters();
             self.note_all_paths();
         } else {
-            for ((cluster, tier), count) in self.parts.index.drop_tiers() {
-                self.parts.metrics.consumer_tier(&cluster, tier, count);
-            }
-            let shares = self.parts.index.drop_shares();
-            self.parts.metrics.shares(&shares);
-            for ((cluster, reason), count) in self.parts.index.drop_unreached() {
-                self.parts.metrics.unreached(&cluster, reason, count);
-            }
-            for (reason, count) in self.parts.index.drop_unready() {
-                self.parts.metrics.services_not_ready(reason, count);
-            }
+            let counts = self.parts.index.drop_counts();
+            self.show_counts(counts);
+        }
+    }
+
+    /// Shows counts of services that changed.
+    fn show_counts(&self, counts: CountChanges) {
+        let metrics = &self.parts.metrics;
+        for ((cluster, tier), count) in counts.tiers {
+            metrics.consumer_tier(&cluster, tier, count);
+        }
+        if let Some(shares) = &counts.shares {
+            metrics.shares(shares);
+        }
+        for ((cluster, reason), count) in counts.unreached {
+            metrics.unreached(&cluster, reason, count);
+        }
+        for (reason, count) in counts.unready {
+            metrics.services_not_ready(reason, count);
         }
     }
 
@@ -352,7 +359,9 @@ impl Controller {
             write_queue: &mut parts.write_queue,
             now,
         };
-        let outcome = reconciler.service(&parts.settings, key, &mut self.copy_cache);
+        let mut outcome = reconciler.service(&parts.settings, key, &mut self.copy_cache);
+        let counts = outcome.note(&mut parts.index, key, now);
+        self.show_counts(counts);
         if let Some(at) = outcome.again_at {
             self.queue.at(Item::Service(key.clone()), at);
         }
@@ -361,32 +370,8 @@ impl Controller {
         }
         self.look_up_binding(key, now.instant);
         self.look_up_writers(key);
-        let index = &mut self.parts.index;
-        index.note_gaps(key, outcome.gaps, now);
-        index.note_disagreements(key, outcome.disagreements, now);
-        index.note_hostnames(key, outcome.hostnames);
-        index.note_entry_nodes(key, outcome.entry_nodes, now);
-        for ((cluster, tier), count) in index.note_tiers(key, outcome.tiers) {
-            self.parts.metrics.consumer_tier(&cluster, tier, count);
-        }
-        if let Some(shares) = index.note_shares(key, outcome.shares) {
-            self.parts.metrics.shares(&shares);
-        }
-        for ((cluster, reason), count) in index.note_unreached(key, outcome.unreached) {
-            self.parts.metrics.unreached(&cluster, reason, count);
-        }
-        for (reason, count) in index.note_readiness(key) {
-            self.parts.metrics.services_not_ready(reason, count);
-        }
         self.parts.metrics.undecided(outcome.undecided);
-        if outcome.withheld {
-            index.note_withheld(key);
-        }
-        for NewerCopy { provider, copied } in &outcome.newer_copies {
-            if let Some(at) = index.suspect_rollback(provider, key, copied, now) {
-                self.queue.at(Item::Service(key.clone()), at.instant);
-            }
-        }
+        let index = &mut self.parts.index;
         if !index.owns_native(key) {
             index.drop_confirmed_absence(key);
         }

@@ -55,6 +55,24 @@ impl<'a> EventClient<'a> {
     }
 }
 
+/// Returns the reference of an object that Events are about.
+pub fn reference(
+    api_version: impl Into<String>,
+    kind: &str,
+    namespace: Option<&str>,
+    name: &str,
+    uid: Option<&str>,
+) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(api_version.into()),
+        kind: Some(kind.to_owned()),
+        namespace: namespace.map(ToOwned::to_owned),
+        name: Some(name.to_owned()),
+        uid: uid.map(ToOwned::to_owned),
+        ..ObjectReference::default()
+    }
+}
+
 struct Writer {
     generation: Generation,
     waiting: mpsc::Sender<(ObjectReference, ObjectEvent)>,
@@ -96,12 +114,20 @@ impl EventRecorder {
         let is_current = |writer: &Writer| {
             writer.generation == through.generation && !writer.waiting.is_closed()
         };
-        let (tasks, reporter) = (&self.tasks, &self.reporter);
         if !self.writers.get(target).is_some_and(is_current) {
             self.writers.retain(|_, writer| !writer.waiting.is_closed());
-            let recorders = Recorders::new(through.client.clone(), reporter.clone());
-            let leadership = self.leadership.clone();
-            let writer = Writer::start(tasks, recorders, through.generation, leadership);
+            let recorders = Recorders {
+                client: through.client.clone(),
+                reporter: self.reporter.clone(),
+                by_note: HashMap::new(),
+            };
+            let (waiting, receiver) = mpsc::channel(WAITING_AT_MOST);
+            let written = write(recorders, receiver, self.leadership.clone());
+            let writer = Writer {
+                generation: through.generation,
+                waiting,
+                task: self.tasks.spawn_job("event_recorder", written),
+            };
             if let Some(former) = self.writers.insert(target.clone(), writer) {
                 // What still waits is for a client that is not used any more.
                 former.task.abort();
@@ -115,22 +141,6 @@ impl EventRecorder {
     }
 }
 
-impl Writer {
-    fn start(
-        tasks: &Tasks,
-        recorders: Recorders,
-        generation: Generation,
-        leadership: watch::Receiver<Leadership>,
-    ) -> Self {
-        let (waiting, receiver) = mpsc::channel(WAITING_AT_MOST);
-        Self {
-            generation,
-            waiting,
-            task: tasks.spawn_job("event_recorder", write(recorders, receiver, leadership)),
-        }
-    }
-}
-
 /// kube's recorder counts an event as a repetition of one that differs in its note alone, and keeps the note of the first. So there
 /// is one for each note.
 struct Recorders {
@@ -140,14 +150,6 @@ struct Recorders {
 }
 
 impl Recorders {
-    fn new(client: Client, reporter: Reporter) -> Self {
-        Self {
-            client,
-            reporter,
-            by_note: HashMap::new(),
-        }
-    }
-
     /// Writes an event, or counts it as one more of the same.
     async fn publish(&mut self, event: &Event, about: &ObjectReference) -> Result<(), Failure> {
         if self.by_note.len() >= NOTES_AT_MOST && !self.by_note.contains_key(&event.note) {

@@ -73,21 +73,16 @@ pub struct Credentials {
 
 /// All engagements.
 pub struct Fleet {
-    allow_insecure: bool,
-    tunnel_front: Option<TunnelFront>,
-    tunnel_tls_dir: Option<PathBuf>,
+    credentials: Credentials,
     settings: member::Settings,
     events: mpsc::Sender<Event>,
     tasks: Tasks,
     clusters: HashMap<ClusterName, api::Cluster>,
     secrets: HashMap<SecretReference, Secret>,
-    /// Namespace of the members' Secrets.
-    main_namespace: String,
     /// Namespaces of Secrets, each with the state of its list.
     namespaces: BTreeMap<String, Listing>,
     engagements: BTreeMap<ClusterName, Engagement>,
     generation: Generation,
-    providers: Providers,
     profiles: HashMap<ProfileId, Profile>,
     /// Profiles that are gone, and of which there are Clusters.
     gone_profiles: BTreeSet<ProfileId>,
@@ -176,18 +171,14 @@ impl Fleet {
         events: mpsc::Sender<Event>,
         tasks: Tasks,
     ) -> Self {
-        let Credentials {
-            allow_insecure,
-            tunnel_front,
-            tunnel_tls_dir,
-            secret_namespaces,
-            profile_namespaces,
-            providers,
-        } = credentials;
+        let awaited = |namespaces: &[String]| {
+            let namespaces = namespaces.iter().cloned();
+            namespaces.map(|one| (one, Listing::Awaited)).collect()
+        };
         Self {
-            allow_insecure,
-            tunnel_front,
-            tunnel_tls_dir,
+            namespaces: awaited(&credentials.secret_namespaces),
+            profile_namespaces: awaited(&credentials.profile_namespaces),
+            credentials,
             settings,
             events,
             tasks,
@@ -195,18 +186,8 @@ impl Fleet {
             secrets: HashMap::new(),
             engagements: BTreeMap::new(),
             generation: 0,
-            main_namespace: secret_namespaces.first().cloned().unwrap_or_default(),
-            namespaces: secret_namespaces
-                .into_iter()
-                .map(|namespace| (namespace, Listing::Awaited))
-                .collect(),
-            providers,
             profiles: HashMap::new(),
             gone_profiles: BTreeSet::new(),
-            profile_namespaces: profile_namespaces
-                .into_iter()
-                .map(|namespace| (namespace, Listing::Awaited))
-                .collect(),
             renewals: BTreeMap::new(),
             round: 0,
             plugin_places: Arc::new(Semaphore::new(PLUGINS_AT_ONCE)),
@@ -220,12 +201,7 @@ impl Fleet {
         let listed = match signal {
             Signal::Listed(objects) => objects.as_slice(),
             Signal::Applied(object) => std::slice::from_ref(object),
-            Signal::Deleted(_)
-            | Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => &[],
+            _ => &[],
         };
         let mut names = BTreeSet::new();
         for object in listed {
@@ -287,10 +263,7 @@ impl Fleet {
                 self.secrets.remove(&reference);
                 self.users(|one| *one == reference)
             }),
-            Signal::Confirmed
-            | Signal::Current(_)
-            | Signal::DeletionsSuspended(_)
-            | Signal::Connected => BTreeSet::new(),
+            _ => BTreeSet::new(),
         }
     }
 
@@ -380,8 +353,9 @@ impl Fleet {
         else {
             return Ok(None);
         };
-        let front = self.tunnel_front.as_ref();
-        let target = Target::read_beside(cluster, secret, front, self.allow_insecure);
+        let front = self.credentials.tunnel_front.as_ref();
+        let allow_insecure = self.credentials.allow_insecure;
+        let target = Target::read_beside(cluster, secret, front, allow_insecure);
         target.map(Some).map_err(invalid)
     }
 

@@ -17,18 +17,17 @@ mod leadership;
 
 use std::time::Duration;
 
-use causeway::api::labels;
 use causeway::process::liveness::{Heartbeat, Stalled};
 use causeway_engine::model::{Failure, FailureKind};
 use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 pub use self::leadership::{Leadership, while_leading};
+use crate::apply::post;
 use crate::failure::{Classify as _, random, spread};
 use crate::metrics::LeaseTransitions;
 
@@ -100,7 +99,6 @@ impl Lease {
         name: &str,
         settings: Settings,
     ) -> (Self, watch::Receiver<Leadership>) {
-        let (leadership, receiver) = watch::channel(Leadership::Follower { holder: None });
         let election = Election {
             api: Api::namespaced(client, namespace),
             name: name.to_owned(),
@@ -109,27 +107,26 @@ impl Lease {
             seen: None,
             reported: None,
         };
-        (
-            Self {
-                leadership,
-                election: Some(election),
-            },
-            receiver,
-        )
+        Self::candidate(Leadership::Follower { holder: None }, Some(election))
     }
 
     /// A leader without election, for where there is only one process.
     pub fn alone() -> (Self, watch::Receiver<Leadership>) {
         const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
         let until = Instant::now() + FOR_EVER;
-        let (leadership, receiver) = watch::channel(Leadership::Leader { until });
-        (
-            Self {
-                leadership,
-                election: None,
-            },
-            receiver,
-        )
+        Self::candidate(Leadership::Leader { until }, None)
+    }
+
+    fn candidate(
+        first: Leadership,
+        election: Option<Election>,
+    ) -> (Self, watch::Receiver<Leadership>) {
+        let (leadership, receiver) = watch::channel(first);
+        let lease = Self {
+            leadership,
+            election,
+        };
+        (lease, receiver)
     }
 
     /// Stands for election until `shutdown` is there, then releases the Lease. `shutdown` is to come when nothing
@@ -344,30 +341,20 @@ impl Election {
 
     /// Creates or replaces the Lease. Whatever fails, it is read again before the next attempt.
     async fn store(&mut self, spec: LeaseSpec) -> Result<(), Failure> {
-        let params = PostParams {
-            field_manager: Some(labels::MANAGER.to_owned()),
-            ..PostParams::default()
+        let (api, name, params) = (&self.api, &self.name, post());
+        let mut object = LeaseObject {
+            spec: Some(spec),
+            ..LeaseObject::default()
         };
         let stored = match &self.seen {
             None => {
-                let metadata = ObjectMeta {
-                    name: Some(self.name.clone()),
-                    ..ObjectMeta::default()
-                };
-                let object = LeaseObject {
-                    metadata,
-                    spec: Some(spec),
-                };
-                self.within_deadline(self.api.create(&params, &object))
-                    .await
+                object.metadata.name = Some(name.clone());
+                self.within_deadline(api.create(&params, &object)).await
             }
             Some(seen) => {
-                let object = LeaseObject {
-                    metadata: seen.object.metadata.clone(),
-                    spec: Some(spec),
-                };
-                self.within_deadline(self.api.replace(&self.name, &params, &object))
-                    .await
+                object.metadata = seen.object.metadata.clone();
+                let replaced = api.replace(name, &params, &object);
+                self.within_deadline(replaced).await
             }
         };
         match stored {

@@ -1,5 +1,6 @@
 //! Metrics of the controller. Labels hold names of clusters and of resources, never of objects.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -12,7 +13,6 @@ use causeway::process::metrics::ComputedGauge;
 use causeway::process::traces::Exemplar;
 use causeway::register_metrics;
 use k8s_openapi::jiff::Timestamp;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
@@ -39,26 +39,26 @@ pub fn register_certificate(directory: PathBuf, registry: &mut Registry) {
 #[derive(Clone, Debug)]
 pub struct Metrics {
     propagation: HistogramWithExemplars<Exemplar>,
-    writes: Family<WriteLabels, Counter>,
-    written: Arc<Mutex<BTreeMap<String, BTreeSet<WriteLabels>>>>,
-    write_duration: Family<ClusterLabels, Histogram, fn() -> Histogram>,
+    writes: Family<Labels<4>, Counter>,
+    written: Arc<Mutex<BTreeMap<String, BTreeSet<Labels<4>>>>>,
+    write_duration: Family<Labels<1>, Histogram, fn() -> Histogram>,
     queue_keys: Gauge,
     queue_waiting: Waiting,
     retries: Counter,
-    conflicts: Family<ClusterLabels, Counter>,
-    member_state: Family<StateLabels, Gauge>,
-    member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
-    deletions_suspended: Family<ClusterLabels, Gauge>,
-    consumer_tier: Family<TierLabels, Gauge>,
-    shared_services: Family<ResultLabels, Gauge>,
+    conflicts: Family<Labels<1>, Counter>,
+    member_state: Family<Labels<2>, Gauge>,
+    member_last_event: Family<Labels<1>, Gauge<f64, AtomicU64>>,
+    deletions_suspended: Family<Labels<1>, Gauge>,
+    consumer_tier: Family<Labels<2>, Gauge>,
+    shared_services: Family<Labels<1>, Gauge>,
     share_deviation: Gauge<f64, AtomicU64>,
-    clusters: Family<InfoLabels, Gauge>,
-    cluster_labels: Arc<Mutex<BTreeMap<ClusterName, InfoLabels>>>,
-    unreached: Family<UnreachedLabels, Gauge>,
-    services_not_ready: Family<ReasonLabels, Gauge>,
+    clusters: Family<Labels<3>, Gauge>,
+    cluster_labels: Arc<Mutex<BTreeMap<ClusterName, Labels<3>>>>,
+    unreached: Family<Labels<2>, Gauge>,
+    services_not_ready: Family<Labels<1>, Gauge>,
     leader: Gauge,
     lease_transitions: LeaseTransitions,
-    hub_watch_up: Family<ResourceLabels, Gauge>,
+    hub_watch_up: Family<Labels<1>, Gauge>,
     unreadable: Counter,
     undecided: Counter,
 }
@@ -173,80 +173,31 @@ impl LeaseTransitions {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-struct WriteLabels {
-    cluster: String,
-    kind: &'static str,
-    verb: &'static str,
-    result: &'static str,
+/// Names and values of the labels of a metric.
+type Labels<const N: usize> = [Label; N];
+type Label = (&'static str, Cow<'static, str>);
+
+fn of(cluster: impl ToString) -> Label {
+    ("cluster", cluster.to_string().into())
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabels {
-    cluster: String,
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ClusterLabels {
-    cluster: String,
-}
-
-fn of(cluster: impl ToString) -> ClusterLabels {
-    ClusterLabels {
-        cluster: cluster.to_string(),
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TierLabels {
-    cluster: String,
-    tier: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabels {
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct InfoLabels {
-    cluster: String,
-    network: String,
-    reach: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct UnreachedLabels {
-    cluster: String,
-    reason: &'static str,
+fn state_of(cluster: &ClusterName, state: Connectivity) -> Labels<2> {
+    [of(cluster), ("state", state.as_str().into())]
 }
 
 /// Label in place of an annotation's value that the controller reports as invalid.
 const INVALID: &str = "(invalid)";
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabels {
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResourceLabels {
-    resource: String,
-}
-
 /// Sets the gauge of these labels; removes it where nothing is counted.
-fn set_or_remove<L>(family: &Family<L, Gauge>, labels: &L, count: usize)
-where
-    L: Clone + std::hash::Hash + Eq,
-{
+fn set_or_remove(family: &Family<Labels<2>, Gauge>, labels: &Labels<2>, count: usize) {
     match count {
         0 => drop(family.remove(labels)),
-        _ => {
-            let count = i64::try_from(count).unwrap_or(i64::MAX);
-            family.get_or_create(labels).set(count);
-        }
+        _ => set(&family.get_or_create(labels), count),
     }
+}
+
+fn set(gauge: &Gauge, count: usize) {
+    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -371,12 +322,12 @@ impl Metrics {
         failure: Option<&Failure>,
     ) {
         let result = failure.map_or("ok", |failure| failure.kind.as_str());
-        let labels = WriteLabels {
-            cluster: cluster.to_owned(),
-            kind,
-            verb,
-            result,
-        };
+        let labels = [
+            of(cluster),
+            ("kind", kind.into()),
+            ("verb", verb.into()),
+            ("result", result.into()),
+        ];
         self.writes.get_or_create(&labels).inc();
         lock(&self.written)
             .entry(cluster.to_owned())
@@ -386,7 +337,7 @@ impl Metrics {
 
     /// A write was under way for so long.
     pub fn write_took(&self, cluster: &str, taken: Duration) {
-        let duration = self.write_duration.get_or_create(&of(cluster));
+        let duration = self.write_duration.get_or_create(&[of(cluster)]);
         duration.observe(taken.as_secs_f64());
     }
 
@@ -397,12 +348,12 @@ impl Metrics {
 
     /// An object of the cluster, a member's name or `hub`, is left as it is for a while: somebody changes it back again and again.
     pub fn conflicted(&self, cluster: &str) {
-        self.conflicts.get_or_create(&of(cluster)).inc();
+        self.conflicts.get_or_create(&[of(cluster)]).inc();
     }
 
     /// Records the number of services that wait, and the time since which the first of them does.
     pub fn queue(&self, keys: usize, oldest: Option<Instant>) {
-        self.queue_keys.set(i64::try_from(keys).unwrap_or(i64::MAX));
+        set(&self.queue_keys, keys);
         self.queue_waiting.set(oldest);
     }
 
@@ -414,45 +365,34 @@ impl Metrics {
     /// The member is in that state.
     pub fn member_state(&self, cluster: &ClusterName, state: Connectivity) {
         for each in Connectivity::ALL {
-            let labels = StateLabels {
-                cluster: cluster.to_string(),
-                state: each.as_str(),
-            };
-            self.member_state
-                .get_or_create(&labels)
-                .set((each == state).into());
+            let gauge = self.member_state.get_or_create(&state_of(cluster, each));
+            gauge.set((each == state).into());
         }
     }
 
     /// The member said something at that time.
     pub fn member_event(&self, cluster: &ClusterName, at: Timestamp) {
-        let gauge = self.member_last_event.get_or_create(&of(cluster));
+        let gauge = self.member_last_event.get_or_create(&[of(cluster)]);
         gauge.set(at.as_duration().as_secs_f64());
     }
 
     /// So many objects of the cluster, a member's name or `hub`, are kept although its last lists lacked them.
     pub fn deletions_suspended(&self, cluster: &str, count: usize) {
-        let gauge = self.deletions_suspended.get_or_create(&of(cluster));
-        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        let gauge = self.deletions_suspended.get_or_create(&[of(cluster)]);
+        set(&gauge, count);
     }
 
     /// So many services does a consumer get by that farthest tier; of none nothing is shown.
     pub fn consumer_tier(&self, cluster: &ClusterName, tier: String, count: usize) {
-        let labels = TierLabels {
-            cluster: cluster.to_string(),
-            tier,
-        };
+        let labels = [of(cluster), ("tier", tier.into())];
         set_or_remove(&self.consumer_tier, &labels, count);
     }
 
     /// Shows the figures of all services with shares.
     pub fn shares(&self, figures: &ShareFigures) {
         for (result, count) in figures.services {
-            let labels = ResultLabels {
-                result: result.as_str(),
-            };
-            let count = i64::try_from(count).unwrap_or(i64::MAX);
-            self.shared_services.get_or_create(&labels).set(count);
+            let labels = [("result", result.as_str().into())];
+            set(&self.shared_services.get_or_create(&labels), count);
         }
         self.share_deviation
             .set(figures.deviation as f64 / 10_000.0);
@@ -465,11 +405,11 @@ impl Metrics {
             false => INVALID,
         };
         let reach = reach.map(|declared| declared.way().map_or(INVALID, Reach::as_str));
-        let labels = InfoLabels {
-            cluster: cluster.to_string(),
-            network: network.to_owned(),
-            reach: reach.unwrap_or_default(),
-        };
+        let labels = [
+            of(cluster),
+            ("network", network.to_owned().into()),
+            ("reach", reach.unwrap_or_default().into()),
+        ];
         let mut shown = lock(&self.cluster_labels);
         let before = shown.insert(cluster.clone(), labels.clone());
         if let Some(before) = before.filter(|before| *before != labels) {
@@ -481,37 +421,28 @@ impl Metrics {
     /// Shows the number of services that consumers of other networks do not get from a provider;
     /// nothing of none.
     pub fn unreached(&self, cluster: &ClusterName, reason: &'static str, count: usize) {
-        let labels = UnreachedLabels {
-            cluster: cluster.to_string(),
-            reason,
-        };
+        let labels = [of(cluster), ("reason", reason.into())];
         set_or_remove(&self.unreached, &labels, count);
     }
 
     /// So many MultiClusterServices are not Ready for that reason.
     pub fn services_not_ready(&self, reason: &'static str, count: usize) {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let labels = ReasonLabels { reason };
-        self.services_not_ready.get_or_create(&labels).set(count);
+        let labels = [("reason", reason.into())];
+        set(&self.services_not_ready.get_or_create(&labels), count);
     }
 
     /// The watch of a resource of the hub is connected, or is not.
     pub fn hub_watch(&self, resource: &str, up: bool) {
-        let labels = ResourceLabels {
-            resource: resource.to_owned(),
-        };
+        let labels = [("resource", resource.to_owned().into())];
         self.hub_watch_up.get_or_create(&labels).set(up.into());
     }
 
     /// The member is gone: nothing is shown of it any more.
     pub fn forget_member(&self, cluster: &ClusterName) {
         for state in Connectivity::ALL {
-            self.member_state.remove(&StateLabels {
-                cluster: cluster.to_string(),
-                state: state.as_str(),
-            });
+            self.member_state.remove(&state_of(cluster, state));
         }
-        let labels = of(cluster);
+        let labels = [of(cluster)];
         self.member_last_event.remove(&labels);
         self.deletions_suspended.remove(&labels);
         self.conflicts.remove(&labels);

@@ -35,7 +35,7 @@ use crate::observed::member::{Member, Membership, NamespaceState};
 use crate::observed::service::ServiceView;
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{Clusterset, Imports};
-use crate::plan::copies::{DesiredCopies, Request, Withdraw};
+use crate::plan::copies::DesiredCopies;
 use crate::plan::service::{DesiredService, OwnService};
 use crate::plan::{Desired, DesiredMember, Members, publish};
 
@@ -141,19 +141,13 @@ impl<'a> Target<'a> {
     }
 
     fn native_writes(&self, desired: Option<&DesiredMember>, diff: &mut Diff) -> Vec<Write> {
-        let Some(desired) = desired else {
-            let service = self
-                .member
-                .service(self.key)
-                .filter(|service| service.is_delivered_by(self.hub) && !service.deleting);
-            let service = service.map(|service| delete_service(self.key, service));
-            let service = service.or_else(|| self.release_service(self.key));
-            let copies = self.copy_writes(Exposure::Native, &not_consumer(), diff);
-            let writes = service.into_iter().chain(copies);
-            return writes.chain(self.residue_writes()).collect();
+        let service = match desired {
+            Some(desired) => self.service_write(self.key, &desired.service),
+            None => self.service_removal(self.key, |service| service.is_delivered_by(self.hub)),
         };
-        let service = self.service_write(self.key, &desired.service);
-        let copies = self.copy_writes(Exposure::Native, &desired.copies, diff);
+        let none = DesiredCopies::of_no_consumer();
+        let copies = desired.map_or(&none, |desired| &desired.copies);
+        let copies = self.copy_writes(Exposure::Native, copies, diff);
         let writes = service.into_iter().chain(copies);
         writes.chain(self.residue_writes()).collect()
     }
@@ -174,13 +168,14 @@ impl<'a> Target<'a> {
             return Vec::new();
         };
         let desired = members.get(self.name);
+        let derived = self.key.derived();
         let service = match desired.and_then(|desired| desired.service.as_ref()) {
-            Some(service) => self.service_write(&self.key.derived(), service),
-            None => self
-                .derived_removal()
-                .or_else(|| self.release_service(&self.key.derived())),
+            Some(service) => self.service_write(&derived, service),
+            None => self.service_removal(&derived, |service| {
+                service.is_derived_for(self.key, self.hub)
+            }),
         };
-        let none = not_consumer();
+        let none = DesiredCopies::of_no_consumer();
         let copies = desired.map_or(&none, |desired| &desired.copies);
         let copies = self.copy_writes(Exposure::Clusterset, copies, diff);
         let import = imports.and_then(|served| {
@@ -193,13 +188,17 @@ impl<'a> Target<'a> {
         objects.chain(copies).collect()
     }
 
-    fn derived_removal(&self) -> Option<Write> {
-        let key = self.key.derived();
-        let derived = self
-            .member
-            .service(&key)
-            .filter(|service| service.is_derived_for(self.key, self.hub) && !service.deleting)?;
-        Some(delete_service(&key, derived))
+    /// Returns the deletion of the Service of that key if it is causeway's, or the patch that
+    /// releases a foreign one.
+    fn service_removal(
+        &self,
+        key: &ServiceKey,
+        is_own: impl Fn(&ServiceView) -> bool,
+    ) -> Option<Write> {
+        let service = self.member.service(key);
+        let own = service.filter(|service| is_own(service) && !service.deleting);
+        let deletion = own.map(|service| delete_service(key, service));
+        deletion.or_else(|| self.release_service(key))
     }
 
     /// Returns the write of an export on behalf of a MultiClusterService, or of a namespace whose
@@ -325,11 +324,6 @@ fn replace_service(
     let (was, wanted) = (observed.shape.kind, own.shape.kind);
     let event = is_reported.then(|| events::service_recreated(name, key, was, wanted));
     delete_service(key, observed).with_events(event)
-}
-
-/// Returns the decisions about the copies in a member that does not consume the service.
-fn not_consumer() -> DesiredCopies {
-    DesiredCopies::withdraw_all(Withdraw::Requested(Request::NotConsumer))
 }
 
 fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {

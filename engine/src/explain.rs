@@ -56,7 +56,11 @@ pub fn explain(
     };
     let exposures = [facts.native(), facts.clusterset()];
     let exposures: Vec<_> = exposures.into_iter().flatten().collect();
-    let nothing = exposures.is_empty().then(|| facts.not_exposed());
+    let nothing = exposures.is_empty().then(|| {
+        let unread = members.iter();
+        let unread = unread.filter_map(|(name, lists)| Some((name, lists.as_ref().err()?)));
+        words::not_exposed(key, unread)
+    });
     // A service that Karmada manages follows no defaults.
     let unread = hub.unread_defaults(key);
     let unread = unread.filter(|_| desired.karmada.is_none());
@@ -75,13 +79,6 @@ pub fn explain(
 }
 
 impl Facts<'_> {
-    /// Reports that nothing exposes the service.
-    fn not_exposed(&self) -> Diagnosis {
-        let members = self.members.iter();
-        let unread = members.filter_map(|(name, lists)| Some((name, lists.as_ref().err()?)));
-        words::not_exposed(self.key, unread)
-    }
-
     /// Reports objects that members hold although nothing exposes the service that way: those that
     /// the plan retains for a ServiceImport that somebody made, those that it leaves in a protected
     /// namespace, and those that it collects.

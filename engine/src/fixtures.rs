@@ -22,12 +22,12 @@ use causeway::domain::path::PathLease;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) use self::events::{hub_event, member_event, signal};
 use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
-use crate::diff::{Diff, Moment, NewerCopy, diff};
+use crate::diff::{Diff, Moment, diff};
 use crate::model::slice::SliceScope;
 use crate::model::{
     Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent,
@@ -223,16 +223,24 @@ impl Environment {
         self
     }
 
+    /// Merges `part` into an object of a member, as somebody who edits it does.
+    pub(crate) fn amend(
+        &mut self,
+        cluster: &str,
+        kind: Kind,
+        name: &str,
+        part: Value,
+    ) -> &mut Self {
+        let value = self.members[cluster].get(kind, NAMESPACE, name);
+        let value = value.expect("an object").clone();
+        self.on(cluster, Object { kind, value }.with(part))
+    }
+
     /// Plays the load balancer of Service `foo` in a cluster: gives it these addresses.
     pub(crate) fn balance(&mut self, cluster: &str, ips: &[&str]) -> &mut Self {
-        let value = self.service(cluster, "foo").expect("a Service").clone();
-        let kind = Kind::Service;
         let ingress = ips.iter().map(|ip| json!({"ip": ip, "ipMode": "VIP"}));
         let status = json!({"loadBalancer": {"ingress": ingress.collect::<Vec<_>>()}});
-        self.on(
-            cluster,
-            Object { kind, value }.with(json!({ "status": status })),
-        )
+        self.amend(cluster, Kind::Service, "foo", json!({ "status": status }))
     }
 
     pub(crate) fn off_hub(&mut self, kind: Kind, name: &str) -> &mut Self {
@@ -400,25 +408,11 @@ impl Environment {
                         write_queue: &mut self.write_queue,
                         now,
                     };
-                    let outcome = reconciler.service(&self.settings, key, &mut self.copy_cache);
+                    let mut outcome = reconciler.service(&self.settings, key, &mut self.copy_cache);
                     assert_eq!(outcome.undecided, 0, "copies of {key} without a decision");
-                    self.index.note_gaps(key, outcome.gaps, now);
-                    self.index
-                        .note_disagreements(key, outcome.disagreements, now);
-                    self.index.note_tiers(key, outcome.tiers);
-                    self.index.note_hostnames(key, outcome.hostnames);
-                    self.index.note_entry_nodes(key, outcome.entry_nodes, now);
-                    let shares = self.index.note_shares(key, outcome.shares);
-                    self.shares = shares.or(self.shares.take());
-                    let unreached = self.index.note_unreached(key, outcome.unreached);
-                    self.unreached.extend(unreached);
-                    for NewerCopy { provider, copied } in &outcome.newer_copies {
-                        let later = self.index.suspect_rollback(provider, key, copied, now);
-                        self.look_again(item.clone(), later.map(|at| at.instant));
-                    }
-                    if outcome.withheld {
-                        self.index.note_withheld(key);
-                    }
+                    let counts = outcome.note(&mut self.index, key, now);
+                    self.shares = counts.shares.or(self.shares.take());
+                    self.unreached.extend(counts.unreached);
                     if outcome.look_up {
                         self.looked_up.insert(key.clone());
                     }
@@ -510,7 +504,7 @@ impl Environment {
                     write: &write,
                     failure,
                 },
-                finished.lasting_attempts(),
+                finished.lasting_attempts,
             );
         }
         self.written.push((to, write.clone()));

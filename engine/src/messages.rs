@@ -25,6 +25,8 @@ mod shares;
 mod tiers;
 pub(crate) mod write;
 
+use std::fmt;
+
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -37,19 +39,33 @@ use crate::model::slice::Exposure;
 /// Reason and message of a condition that holds.
 pub(crate) type Text<'a> = (&'a str, &'a str);
 
-/// Joins the names of clusters: `member1, member2`.
-fn names<'a>(clusters: impl IntoIterator<Item = &'a ClusterName>) -> String {
-    let names: Vec<_> = clusters.into_iter().map(ClusterName::as_str).collect();
-    names.join(", ")
+/// Maximum number of names, targets or gaps that a message lists.
+const NAMED_AT_MOST: usize = 5;
+
+/// Joins names and other texts: `member1, member2`.
+fn names(all: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let all = all.into_iter().map(|one| one.to_string());
+    all.collect::<Vec<_>>().join(", ")
 }
 
 /// Joins the first `most` texts and the number of the others: `a, b and 3 more`.
-fn first<T: AsRef<str>>(all: &[T], most: usize) -> String {
-    let shown: Vec<_> = all.iter().take(most).map(AsRef::as_ref).collect();
-    match all.len().saturating_sub(most) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
+fn first(all: impl IntoIterator<Item = impl fmt::Display>, most: usize) -> String {
+    let mut all = all.into_iter();
+    let shown = names(all.by_ref().take(most));
+    match all.count() {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
+}
+
+/// Joins the first texts and the number of the others by a separator: `a; b; and 3 more`.
+fn first_by(separator: &str, all: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let mut all = all.into_iter();
+    let shown = all.by_ref().take(NAMED_AT_MOST);
+    let mut texts: Vec<_> = shown.map(|one| one.to_string()).collect();
+    let more = all.count();
+    texts.extend((more > 0).then(|| format!("and {more} more")));
+    texts.join(separator)
 }
 
 /// Writes a number of clusters: `1 cluster`.
@@ -96,11 +112,24 @@ fn wait(key: &ServiceKey) -> String {
     )
 }
 
+/// Returns the remedy that runs kubectl in a cluster, in the namespace of a service.
+fn in_cluster(cluster: impl fmt::Display, key: &ServiceKey, command: impl fmt::Display) -> String {
+    format!("in {cluster}: kubectl -n {} {command}", key.namespace)
+}
+
+/// Returns the remedy that patches the spec of a Service in a cluster.
+fn patch_service(cluster: impl fmt::Display, key: &ServiceKey, spec: &str) -> String {
+    let patch = format!("patch service {} -p '{{\"spec\":{{{spec}}}}}'", key.name);
+    in_cluster(cluster, key, patch)
+}
+
 fn edit_service(cluster: &ClusterName, key: &ServiceKey) -> String {
-    format!(
-        "in {cluster}: kubectl -n {} edit service {}",
-        key.namespace, key.name
-    )
+    in_cluster(cluster, key, format_args!("edit service {}", key.name))
+}
+
+/// Returns the command that joins a member.
+fn join(member: &ClusterName) -> String {
+    format!("kubectl mcs join {member} --member-kubeconfig FILE")
 }
 
 fn extend_preference() -> String {

@@ -39,6 +39,7 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
+pub use self::counts::CountChanges;
 use self::dirty_keys::DirtyKeys;
 pub use self::events::RejectedWrite;
 use self::holders::Holders;
@@ -65,11 +66,11 @@ pub struct Index {
     holders: Holders,
     hostnames: Hostnames,
     /// Objects that consumers lack of services that Karmada manages.
-    gaps: Since<Gap>,
+    pub(crate) gaps: Since<Gap>,
     /// Slices that disagree with those of Kubernetes on readiness.
-    disagreements: Since<(ClusterName, Arc<str>)>,
+    pub(crate) disagreements: Since<(ClusterName, Arc<str>)>,
     /// Nodes by which services are entered.
-    entry_nodes: Since<(ClusterName, Box<str>)>,
+    pub(crate) entry_nodes: Since<(ClusterName, Box<str>)>,
     /// Active tiers of services, by consumer.
     tiers: TierNotes,
     shares: ShareNotes,

@@ -31,11 +31,13 @@ pub(crate) mod tiers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::ownership::NATIVE_OWNER;
-use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, Unreachable};
+use causeway::domain::{
+    ClusterName, ExposureType, MultiClusterService, ServiceKey, ServicePort, Unreachable,
+};
 
 use self::capabilities::Capabilities;
 pub use self::copies::CopyCache;
-use self::copies::{DesiredCopies, Observation, Outcomes, Request, Withdraw};
+use self::copies::{DesiredCopies, Outcomes};
 pub use self::desired::Desired;
 pub(crate) use self::desired::{Companions, DesiredMember, Members};
 use self::entry::new_nodes;
@@ -43,12 +45,10 @@ use self::entry_clusters::{EntryClusters, EntryObjects};
 use self::exposure::Exposed;
 use self::inputs::Inputs;
 use self::placement::{Placement, Roles};
-
 use self::provider_use::{ProviderUses, UnreachablePolicy};
 use self::providers::{Frontend, Provider};
 use self::service::DesiredService;
 pub use self::settings::{STANDBY_AFTER, Settings};
-use crate::evidence::Proof;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, TimePoint};
 use crate::observed::Index;
@@ -343,21 +343,48 @@ impl Native<'_> {
         shared: &Shared<'_>,
         outcomes: &mut Outcomes,
     ) -> DesiredMember {
-        let Target {
-            name,
-            member,
-            roles,
-        } = target;
+        let observed = target.member.service(self.inputs.key);
+        let service = self.desired_service(target, shared);
+        let (offered, problem) =
+            service.ports_offered(observed, self.inputs.key, &self.exposed.ports);
+        let copies = match &service {
+            _ if !target.roles.consumer => DesiredCopies::of_no_consumer(),
+            DesiredService::Own(_) | DesiredService::Foreign => {
+                self.copies(target, (&service, &*offered), shared, outcomes)
+            }
+            DesiredService::Conflict(conflict) => DesiredCopies::of_conflict(conflict),
+        };
+        DesiredMember {
+            service,
+            offered,
+            copies,
+            problem,
+        }
+    }
+
+    /// Plans the copies in a consumer, whose Service offers `ports`.
+    fn copies(
+        &self,
+        target: Target<'_>,
+        (service, ports): (&DesiredService, &[ServicePort]),
+        shared: &Shared<'_>,
+        outcomes: &mut Outcomes,
+    ) -> DesiredCopies {
+        let Target { name, member, .. } = target;
         let Shared {
             owner,
             request,
             share,
             ..
         } = *shared;
-        let (index, key, exposed) = (self.inputs.index, self.inputs.key, self.exposed);
+        let (index, key) = (self.inputs.index, self.inputs.key);
+        let observed = member.service(key);
+        let frontend = Frontend::new(ports, observed);
+        let tiers = request.of_consumer(name, member, &frontend);
+        let shares = shares::Request { of: request, share };
+        let shares = shares.of_consumer(name, member, &frontend, tiers.as_ref());
         let origin = copies::Origin {
             index,
-            hub: index.hub_uid(),
             owner,
             key,
             exposure: Exposure::Native,
@@ -365,23 +392,10 @@ impl Native<'_> {
             multicluster: self.publishes,
             import: None,
         };
-        let observed = member.service(key);
-        let service = self.desired_service(target, shared);
-        let (ports, problem) = service.ports_offered(observed, key, &exposed.ports);
-        let frontend = Frontend::new(&ports, observed);
-        let tiers = roles
-            .consumer
-            .then(|| request.of_consumer(name, member, &frontend))
-            .flatten();
-        let shares = shares::Request { of: request, share };
-        let shares = roles
-            .consumer
-            .then(|| shares.of_consumer(name, member, &frontend, tiers.as_ref()))
-            .flatten();
         let consumer = copies::Consumer {
             name,
             network: &index.network(name),
-            ports: &ports,
+            ports,
             traffic_distribution: service.traffic_distribution(observed),
             is_headless: service.is_headless(observed),
             capabilities: Capabilities::of(member),
@@ -390,24 +404,7 @@ impl Native<'_> {
         };
         let others = request.providers.iter();
         let others = others.filter(|provider| provider.name != name);
-        let copies = match &service {
-            _ if !roles.consumer => {
-                DesiredCopies::withdraw_all(Withdraw::Requested(Request::NotConsumer))
-            }
-            DesiredService::Own(_) | DesiredService::Foreign => {
-                copies::copies(&origin, &consumer, others, shared.uses, outcomes)
-            }
-            DesiredService::Conflict(conflict) => DesiredCopies::withdraw_all(Withdraw::Observed(
-                Observation::ServiceConflict,
-                Proof::of_presence(conflict),
-            )),
-        };
-        DesiredMember {
-            service,
-            offered: ports,
-            copies,
-            problem,
-        }
+        copies::copies(&origin, &consumer, others, shared.uses, outcomes)
     }
 
     fn desired_service(&self, target: Target<'_>, shared: &Shared<'_>) -> DesiredService {

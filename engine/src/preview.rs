@@ -119,16 +119,19 @@ fn unreached_in(desired: &Desired, key: &ServiceKey) -> Vec<Unreached> {
     let copies = desired.each_copies();
     let unreached = copies.flat_map(|(_, consumer, copies)| {
         let unreached = copies.unreached();
-        unreached.map(move |(provider, why)| Unreached {
-            consumer: consumer.clone(),
-            provider: provider.clone(),
-            message: why.sentence(key, provider),
-            remedy: why.remedy(key, provider),
-            is_pending: matches!(why, NoEntry::Unknown(_)),
-            is_unread: matches!(
-                why,
-                NoEntry::Unknown(EntryUnknown::Nodes(_) | EntryUnknown::Node(_))
-            ),
+        unreached.map(move |(provider, why)| {
+            let (message, remedy) = why.words(key, provider);
+            Unreached {
+                consumer: consumer.clone(),
+                provider: provider.clone(),
+                message,
+                remedy,
+                is_pending: matches!(why, NoEntry::Unknown(_)),
+                is_unread: matches!(
+                    why,
+                    NoEntry::Unknown(EntryUnknown::Nodes(_) | EntryUnknown::Node(_))
+                ),
+            }
         })
     });
     unreached.collect()

@@ -6,6 +6,7 @@ mod profile;
 mod progress;
 
 use std::collections::BTreeSet;
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,11 +20,11 @@ use crate::diff::{Diff, Moment, NewerCopy, diff, name_write};
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
 use crate::model::{Item, ObjectId, Operation, TargetCluster, TimePoint, Write, status_patch};
-use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::shares::NotedShares;
 use crate::observed::tiers::TiersOfService;
 use crate::observed::unreached::UnreachedOfService;
+use crate::observed::{CountChanges, Index};
 use crate::plan::{CopyCache, Desired, Settings, plan};
 use crate::problem::Gap;
 use crate::status::{self, DesiredStatus, Progress, exports};
@@ -36,34 +37,31 @@ pub struct Outcome {
     pub again_at: Option<Instant>,
     /// Whether the controller must look up the MultiClusterService on the hub.
     pub look_up: bool,
-    /// Copies that were made from newer versions of their sources than observed: the sources'
-    /// clusters must be listed a second time.
-    pub newer_copies: Vec<NewerCopy>,
     /// Number of copies that are held because no rule of the plan decides about them.
     pub undecided: usize,
-    /// Service, endpoints and ports that consumers lack of a service that Karmada manages. The
-    /// caller records them: they are reported only if they last.
-    pub gaps: BTreeSet<Gap>,
-    /// Slices that disagree with those of Kubernetes on readiness. The caller records them: they
-    /// are reported only if the disagreement lasts.
-    pub disagreements: BTreeSet<(ClusterName, Arc<str>)>,
-    /// Active tiers of the service in its consumers. The caller records them: a farther tier is
-    /// given up only after a while.
-    pub tiers: TiersOfService,
-    /// Shares of the service in its consumers. The caller counts them.
-    pub shares: Option<NotedShares>,
-    /// Hostnames of load balancers by which providers are reached. The caller has their addresses
-    /// looked up.
-    pub hostnames: BTreeSet<Box<str>>,
-    /// Nodes by which providers are reached. The caller records them: a new one is used only after
-    /// a while.
-    pub entry_nodes: BTreeSet<(ClusterName, Box<str>)>,
-    /// Providers that consumers of other networks do not reach. The caller counts them.
-    pub unreached: UnreachedOfService,
-    /// Whether deletions are withheld until the hub is listed in this term.
-    pub withheld: bool,
     /// Whether no write to any member is outstanding.
     pub settled: bool,
+    /// Copies that were made from newer versions of their sources than observed: the sources'
+    /// clusters must be listed a second time.
+    newer_copies: Vec<NewerCopy>,
+    /// Service, endpoints and ports that consumers lack of a service that Karmada manages. They are
+    /// reported only if they last.
+    gaps: BTreeSet<Gap>,
+    /// Slices that disagree with those of Kubernetes on readiness. They are reported only if the
+    /// disagreement lasts.
+    disagreements: BTreeSet<(ClusterName, Arc<str>)>,
+    /// Active tiers of the service in its consumers. A farther tier is given up only after a while.
+    tiers: TiersOfService,
+    /// Shares of the service in its consumers.
+    shares: Option<NotedShares>,
+    /// Hostnames of load balancers by which providers are reached.
+    hostnames: BTreeSet<Box<str>>,
+    /// Nodes by which providers are reached. A new one is used only after a while.
+    entry_nodes: BTreeSet<(ClusterName, Box<str>)>,
+    /// Providers that consumers of other networks do not reach.
+    unreached: UnreachedOfService,
+    /// Whether deletions are withheld until the hub is listed in this term.
+    withheld: bool,
 }
 
 /// Reconciliation at one time: reads the observed state and fills the queue of writes.
@@ -229,7 +227,7 @@ impl Outcome {
         Self {
             again_at: again_at.map(|at| at.instant),
             look_up: diff.look_up,
-            newer_copies: std::mem::take(&mut diff.newer_copies),
+            newer_copies: take(&mut diff.newer_copies),
             undecided: diff.undecided,
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             disagreements: slices.collect(),
@@ -241,6 +239,29 @@ impl Outcome {
             withheld: false,
             settled: false,
         }
+    }
+
+    /// Records in the index what later plans and metrics need of this one. Returns the counts that
+    /// changed.
+    pub fn note(&mut self, index: &mut Index, key: &ServiceKey, now: TimePoint) -> CountChanges {
+        index.gaps.note(key, take(&mut self.gaps), now);
+        index
+            .disagreements
+            .note(key, take(&mut self.disagreements), now);
+        index
+            .entry_nodes
+            .note(key, take(&mut self.entry_nodes), now);
+        index.note_hostnames(key, take(&mut self.hostnames));
+        if self.withheld {
+            index.note_withheld(key);
+        }
+        for NewerCopy { provider, copied } in &self.newer_copies {
+            let at = index.suspect_rollback(provider, key, copied, now);
+            earlier(&mut self.again_at, at.map(|at| at.instant));
+        }
+        let tiers = take(&mut self.tiers);
+        let unreached = take(&mut self.unreached);
+        index.note_counts(key, tiers, self.shares, unreached)
     }
 }
 

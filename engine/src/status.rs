@@ -195,23 +195,15 @@ impl View<'_> {
             return ConditionState::of_problem(self.key, problem);
         }
         if self.desired.placement.targets.is_empty() {
-            return ConditionState::False {
-                reason: Reason::ServiceAppliedFailed.into(),
-                message: native::NO_TARGETS.to_owned(),
-            };
+            return ConditionState::failed(Reason::ServiceAppliedFailed, native::NO_TARGETS);
         }
         let gathers = !self.dispatches();
         let targets = self.desired.placement.targets.iter();
-        let states = targets
-            .filter(|(_, roles)| roles.provider || !gathers)
-            .map(|(name, _)| {
-                let state = if gathers {
-                    self.balanced_in(name)
-                } else {
-                    self.service_in(name)
-                };
-                (name, state)
-            });
+        let targets = targets.filter(|(_, roles)| roles.provider || !gathers);
+        let states = targets.map(|(name, _)| match gathers {
+            true => (name, self.balanced_in(name)),
+            false => (name, self.service_in(name)),
+        });
         let failed = self.reason(Reason::ServiceAppliedFailed, Progress::has_service_conflict);
         summarize(failed, [tally("clusters", states.collect())])
     }
@@ -267,10 +259,7 @@ impl View<'_> {
     /// Returns the state of the conditions about slices where no member is planned.
     fn without_members(&self, reason: Reason) -> Option<ConditionState> {
         if let Some(message) = self.withdrawn() {
-            return Some(ConditionState::False {
-                reason: reason.into(),
-                message,
-            });
+            return Some(ConditionState::failed(reason, message));
         }
         let is_untouched = self.desired.members.is_untouched();
         is_untouched.then_some(ConditionState::Unchanged)

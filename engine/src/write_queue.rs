@@ -53,7 +53,7 @@ pub struct WriteQueue {
     write_conflicts: WriteConflicts,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ClusterQueue {
     waiting: BTreeMap<u64, Waiting>,
     places: HashMap<ObjectId, u64>,
@@ -99,21 +99,11 @@ pub struct Finished {
     /// Whether another write of the object was enqueued while this one was under way, and must be
     /// enqueued again.
     pub(crate) enqueued: bool,
-    /// Whether it failed in a way that is unlikely to pass by itself in a moment.
-    pub(crate) is_persistent: bool,
-    /// Number of failures in a row.
-    pub attempts: u32,
+    /// Number of failures in a row, if the failure is unlikely to pass by itself in a moment.
+    pub lasting_attempts: Option<u32>,
     /// Conflict, if it was carried out again and again and another writer changes the object back
     /// each time.
     pub write_conflict: Option<WriteConflict>,
-}
-
-impl Finished {
-    /// Returns the number of failures in a row, if the failure is unlikely to pass by itself in a
-    /// moment.
-    pub fn lasting_attempts(&self) -> Option<u32> {
-        self.is_persistent.then_some(self.attempts)
-    }
 }
 
 /// Minimum time between two writes of a copy: later changes are folded, the first one is sent at
@@ -130,6 +120,7 @@ const RESERVE: f64 = 0.1;
 const FRUGAL: f64 = 10.0;
 /// Failure of a write that changed nothing. Sending it again at once would go on for ever.
 const IGNORED: &str = "the API server took the write and left the object as it was";
+
 impl WriteQueue {
     /// Returns an empty queue.
     pub fn new(limits: WriteLimits) -> Self {
@@ -250,8 +241,9 @@ impl WriteQueue {
         let mut finished = Finished {
             retry_at: failed.map(|failed| failed.retry_at),
             enqueued,
-            is_persistent: failed.is_some_and(FailedWrite::counts),
-            attempts: failed.map_or(0, |failed| failed.attempts),
+            lasting_attempts: failed
+                .filter(|failed| failed.counts())
+                .map(|failed| failed.attempts),
             write_conflict: None,
         };
         if finished.retry_at.is_none() {
@@ -306,19 +298,6 @@ impl WriteQueue {
         let object = write.object();
         state.failed.insert(item, object.clone(), failed);
         state.failed.get(object)
-    }
-
-    /// Returns the failed writes of an item in a cluster, as far as they count as failed.
-    #[cfg(test)]
-    pub(crate) fn failed(
-        &self,
-        target: &TargetCluster,
-        item: &Item,
-    ) -> impl Iterator<Item = (&ObjectId, &FailedWrite)> {
-        let state = self.queues.get(target);
-        let state = state.filter(|state| state.failed.has(item)).into_iter();
-        let own = state.flat_map(|state| state.failed.of(item));
-        own.filter(|(_, failed)| failed.counts())
     }
 
     /// Returns the failed write of an object in a cluster, as far as it counts as failed. Several
@@ -436,19 +415,8 @@ impl WriteLimits {
 impl ClusterQueue {
     fn new(burst: f64) -> Self {
         Self {
-            waiting: BTreeMap::new(),
-            places: HashMap::default(),
-            of_providers: BTreeMap::new(),
-            last_provider: None,
-            taken: HashMap::default(),
-            of_items: HashMap::default(),
-            next_place: 0,
-            under_way: HashMap::default(),
-            failed: ByItem::default(),
-            started: HashMap::default(),
             tokens: burst,
-            refilled: None,
-            open: false,
+            ..Self::default()
         }
     }
 

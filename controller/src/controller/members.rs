@@ -6,19 +6,18 @@ use causeway_engine::messages::{events, unusable};
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
     Configuration, Failure, FailureKind, Generation, HubEvent, Item, MemberEvent, MemberState,
-    ObjectEvent, ProfileId, Signal, TargetCluster, TimePoint,
+    Signal, TargetCluster, TimePoint,
 };
 use causeway_engine::reconcile::{
     ClusterOutcome, RefusedProfile, follow_removal, refused_profiles,
 };
 use causeway_engine::removal::Leftovers;
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
 
 use super::{Controller, Parts, SourceChange};
 use crate::clock;
 use crate::event::Round;
-use crate::event_recorder::EventClient;
+use crate::event_recorder::reference;
 use crate::fleet::Outcome;
 use crate::given::Given;
 use crate::lookup;
@@ -115,27 +114,12 @@ impl Controller {
         let known = std::mem::take(&mut self.refused_profiles);
         for RefusedProfile { id, uid, event } in refused {
             if known.get(&id) != Some(&event.note) {
-                self.record_profile(&id, &uid, event.clone());
+                let (version, kind) = (api::ClusterProfile::api_version(&()), "ClusterProfile");
+                let about = reference(version, kind, Some(&id.namespace), &id.name, Some(&uid));
+                self.record_on_hub(about, event.clone());
             }
             self.refused_profiles.insert(id, event.note);
         }
-    }
-
-    fn record_profile(&mut self, id: &ProfileId, uid: &str, event: ObjectEvent) {
-        let Parts {
-            hub,
-            event_recorder,
-            ..
-        } = &mut self.parts;
-        let about = ObjectReference {
-            api_version: Some(api::ClusterProfile::api_version(&()).into_owned()),
-            kind: Some(api::ClusterProfile::kind(&()).into_owned()),
-            namespace: Some(id.namespace.to_string()),
-            name: Some(id.name.to_string()),
-            uid: Some(uid.to_owned()),
-            ..ObjectReference::default()
-        };
-        event_recorder.record(&TargetCluster::Hub, EventClient::of_hub(hub), about, event);
     }
 
     /// The MultiClusterService that an event is about, where its trace may begin.
@@ -317,7 +301,11 @@ impl Controller {
             let note = &event.note;
             tracing::warn!(cluster = %name, services = ?left.services, note, "leftovers remain");
             if self.leads {
-                self.record_leftovers(name, event);
+                let cluster = self.parts.index.cluster(name);
+                let uid = cluster.map(|cluster| &*cluster.uid);
+                let version = api::Cluster::api_version(&());
+                let about = reference(version, "Cluster", None, name.as_str(), uid);
+                self.record_on_hub(about, event);
             }
         }
         self.parts.fleet.stop_watching(name);
@@ -326,25 +314,6 @@ impl Controller {
             .write_queue
             .reset(&TargetCluster::Member(name.clone()));
         self.parts.metrics.forget_member(name);
-    }
-
-    /// Records the Event about leftovers on the Cluster of the removed member.
-    fn record_leftovers(&mut self, name: &ClusterName, event: ObjectEvent) {
-        let Parts {
-            index,
-            hub,
-            event_recorder,
-            ..
-        } = &mut self.parts;
-        let uid = index.cluster(name).map(|cluster| &*cluster.uid);
-        let about = ObjectReference {
-            api_version: Some(api::Cluster::api_version(&()).into_owned()),
-            kind: Some(api::Cluster::kind(&()).into_owned()),
-            name: Some(name.to_string()),
-            uid: uid.map(ToOwned::to_owned),
-            ..ObjectReference::default()
-        };
-        event_recorder.record(&TargetCluster::Hub, EventClient::of_hub(hub), about, event);
     }
 }
 

@@ -20,7 +20,7 @@ use kube::Client;
 use super::{Controller, Parts, Written};
 use crate::apply::apply;
 use crate::clock;
-use crate::event_recorder::EventClient;
+use crate::event_recorder::{EventClient, reference};
 use crate::fleet::Fleet;
 use crate::lease::while_leading;
 
@@ -226,12 +226,12 @@ impl Controller {
         let Dispatch { item, write, .. } = dispatch;
         self.parts.metrics.retried();
         if let TargetCluster::Member(name) = &dispatch.target {
-            let attempts = finished.lasting_attempts();
             let rejected = RejectedWrite {
                 item,
                 write,
                 failure,
             };
+            let attempts = finished.lasting_attempts;
             self.parts.index.note_refusal(name, rejected, attempts);
         }
         if let Some(at) = finished.retry_at {
@@ -264,6 +264,14 @@ impl Controller {
             }
         }
     }
+
+    /// Records an event about an object of the hub.
+    pub(super) fn record_on_hub(&mut self, about: ObjectReference, event: ObjectEvent) {
+        let parts = &mut self.parts;
+        let through = EventClient::of_hub(&parts.hub);
+        let recorder = &mut parts.event_recorder;
+        recorder.record(&TargetCluster::Hub, through, about, event);
+    }
 }
 
 /// Returns the client of a cluster; `None` for a member that is not watched.
@@ -285,13 +293,8 @@ fn reported_object(
     key: &ServiceKey,
     object: &ObjectId,
 ) -> Option<(TargetCluster, ObjectReference)> {
-    let about = |api_version: String, kind: &str, uid: Option<&str>| ObjectReference {
-        api_version: Some(api_version),
-        kind: Some(kind.to_owned()),
-        namespace: Some(key.namespace.to_string()),
-        name: Some(key.name.to_string()),
-        uid: uid.map(ToOwned::to_owned),
-        ..ObjectReference::default()
+    let about = |api_version: String, kind: &str, uid: Option<&str>| {
+        reference(api_version, kind, Some(&key.namespace), &key.name, uid)
     };
     match (object, target) {
         (ObjectId::ServiceExportStatus(version, _), TargetCluster::Member(name)) => {

@@ -10,51 +10,43 @@ fn service(cause: io::Error) -> kube::Error {
 
 #[test]
 fn the_cause_of_a_broken_connection_is_found_however_deep_it_is() {
-    use rustls::{CertificateError, Error as Tls};
-    let tls = |error: Tls| service(io::Error::new(io::ErrorKind::InvalidData, error));
+    use FailureKind::{Network, Refused, Timeout, Tls};
+    use io::ErrorKind;
+    use rustls::CertificateError as Certificate;
+    let io = |kind: ErrorKind| service(kind.into());
+    let inner = io::Error::from(ErrorKind::ConnectionRefused);
+    let tls = |why| {
+        let error = rustls::Error::InvalidCertificate(why);
+        service(io::Error::new(ErrorKind::InvalidData, error))
+    };
+    let untrusted = "certificate not trusted";
+    let expired = "its certificate has expired";
+    let misnamed = "its certificate is for another name";
     let cases = [
         (
-            service(io::ErrorKind::ConnectionRefused.into()),
-            FailureKind::Refused,
+            io(ErrorKind::ConnectionRefused),
+            Refused,
             "connection refused",
         ),
+        (io(ErrorKind::TimedOut), Timeout, "no answer in time"),
         (
-            service(io::ErrorKind::TimedOut.into()),
-            FailureKind::Timeout,
-            "no answer in time",
-        ),
-        (
-            service(io::ErrorKind::HostUnreachable.into()),
-            FailureKind::Network,
+            io(ErrorKind::HostUnreachable),
+            Network,
             "no route to its address",
         ),
         (
-            service(io::ErrorKind::ConnectionReset.into()),
-            FailureKind::Network,
+            io(ErrorKind::ConnectionReset),
+            Network,
             "the connection was lost",
         ),
         (
-            service(io::Error::other(io::Error::from(
-                io::ErrorKind::ConnectionRefused,
-            ))),
-            FailureKind::Refused,
+            service(io::Error::other(inner)),
+            Refused,
             "connection refused",
         ),
-        (
-            tls(Tls::InvalidCertificate(CertificateError::UnknownIssuer)),
-            FailureKind::Tls,
-            "certificate not trusted",
-        ),
-        (
-            tls(Tls::InvalidCertificate(CertificateError::Expired)),
-            FailureKind::Tls,
-            "its certificate has expired",
-        ),
-        (
-            tls(Tls::InvalidCertificate(CertificateError::NotValidForName)),
-            FailureKind::Tls,
-            "its certificate is for another name",
-        ),
+        (tls(Certificate::UnknownIssuer), Tls, untrusted),
+        (tls(Certificate::Expired), Tls, expired),
+        (tls(Certificate::NotValidForName), Tls, misnamed),
     ];
     for (error, kind, text) in cases {
         let failure = classify(&error);

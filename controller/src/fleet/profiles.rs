@@ -9,7 +9,7 @@ use causeway::target::{self, Target, Token};
 use causeway_engine::model::{ConfigurationError, Profile, ProfileAccess, ProfileId, Signal};
 use k8s_openapi::api::core::v1::Secret;
 
-use super::{Fleet, Listing, invalid};
+use super::{Credentials, Fleet, Listing, invalid};
 use crate::cluster_profiles::providers::CredentialSource;
 use crate::credentials::Call;
 
@@ -48,10 +48,7 @@ impl Fleet {
                     false => BTreeSet::new(),
                 }
             }
-            Signal::Confirmed
-            | Signal::Current(_)
-            | Signal::DeletionsSuspended(_)
-            | Signal::Connected => BTreeSet::new(),
+            _ => BTreeSet::new(),
         }
     }
 
@@ -104,10 +101,13 @@ impl Fleet {
         profile: &Profile,
         access: &ProfileAccess,
     ) -> Result<CredentialSource, ConfigurationError> {
-        let namespace = &profile.id.namespace;
-        let source = self
-            .providers
-            .source(access, namespace, &self.main_namespace);
+        let Credentials {
+            providers,
+            secret_namespaces,
+            ..
+        } = &self.credentials;
+        let secrets = secret_namespaces.first().map_or("", String::as_str);
+        let source = providers.source(access, &profile.id.namespace, secrets);
         source.map_err(|failure| ConfigurationError::NoCredentials {
             provider: access.provider.to_string(),
             failure,
@@ -142,7 +142,8 @@ impl Fleet {
         let unusable = |problem| ConfigurationError::ProfileUnusable(Clone::clone(problem));
         let spec = profile.spec().map_err(unusable)?;
         let name = access.cluster.clone();
-        let target = Target::of_profile(name, &spec, &access.address, self.allow_insecure);
+        let allow_insecure = self.credentials.allow_insecure;
+        let target = Target::of_profile(name, &spec, &access.address, allow_insecure);
         let target = target.map_err(invalid)?;
         let token = match self.source(&profile, &access)? {
             CredentialSource::Secret { secret, is_owned } => {

@@ -89,12 +89,12 @@ impl Fleet {
         &mut self,
         name: &ClusterName,
     ) -> Result<Option<(Target, Token)>, ConfigurationError> {
-        let front = self.tunnel_front.clone();
+        let front = self.credentials.tunnel_front.clone();
         let front = front.ok_or_else(|| invalid(TargetError::Tunnel))?;
         let call = Call::Agent(AgentCall {
             member: name.clone(),
             front,
-            tls_dir: self.tunnel_tls_dir.clone(),
+            tls_dir: self.credentials.tunnel_tls_dir.clone(),
         });
         let Some(given) = self.renewed(name, call) else {
             return Ok(None);

@@ -99,11 +99,7 @@ impl Report {
                 self.metrics.hub_watch(resource, true);
             }
             Signal::Listed(_) => state.awaited = None,
-            Signal::Confirmed
-            | Signal::Current(_)
-            | Signal::DeletionsSuspended(_)
-            | Signal::Applied(_)
-            | Signal::Deleted(_) => {}
+            _ => {}
         }
     }
 }

@@ -29,41 +29,18 @@ fn lease_action_follows_from_holder_and_last_change() {
         holder: "b".to_owned(),
         expires: after(seconds),
     };
+    let held = |by, seconds| Some(lease(Some(by), seconds));
+    let twelve = Some(12);
     let cases = [
         ("no Lease", None, 0, Move::Create),
-        ("nobody's", Some(lease(None, Some(12))), 0, Move::Take),
-        ("released", Some(lease(Some(""), Some(1))), 0, Move::Take),
-        ("its own", Some(lease(Some("a"), Some(12))), 60, Move::Renew),
-        (
-            "another's, fresh",
-            Some(lease(Some("b"), Some(12))),
-            11,
-            wait(12),
-        ),
-        (
-            "another's, expired",
-            Some(lease(Some("b"), Some(12))),
-            12,
-            Move::Take,
-        ),
-        (
-            "another's, of a longer duration",
-            Some(lease(Some("b"), Some(60))),
-            30,
-            wait(60),
-        ),
-        (
-            "another's, without a duration",
-            Some(lease(Some("b"), None)),
-            11,
-            wait(12),
-        ),
-        (
-            "another's, of a senseless duration",
-            Some(lease(Some("b"), Some(-5))),
-            11,
-            wait(12),
-        ),
+        ("nobody's", Some(lease(None, twelve)), 0, Move::Take),
+        ("released", held("", Some(1)), 0, Move::Take),
+        ("its own", held("a", twelve), 60, Move::Renew),
+        ("another's, fresh", held("b", twelve), 11, wait(12)),
+        ("another's, expired", held("b", twelve), 12, Move::Take),
+        ("another's, longer", held("b", Some(60)), 30, wait(60)),
+        ("another's, no duration", held("b", None), 11, wait(12)),
+        ("another's, senseless", held("b", Some(-5)), 11, wait(12)),
     ];
     for (case, object, seconds, expected) in cases {
         let seen = object.map(|object| Seen::new(object, at, &settings("a")));

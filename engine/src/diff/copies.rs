@@ -84,7 +84,7 @@ impl<'a> Target<'a> {
         let hub = self.hub;
         let copies = self.member.copies(self.key);
         copies
-            .filter(move |(_, copy)| *copy.view.hub == *hub && copy.view.exposure == exposure)
+            .filter(move |(_, copy)| copy.view.is_of(hub, exposure))
             .map(|(name, copy)| (name, &copy.view))
     }
 }

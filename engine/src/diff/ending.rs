@@ -40,7 +40,8 @@ pub(super) fn let_go(
             .cluster_names()
             .any(|name| is_waited_for(index, name, key))
     {
-        diff.again_at = Some(until.max(moment.now.after(AGAIN)));
+        let again_at = until.max(moment.now.after(AGAIN));
+        diff.again_at = diff.again_at.into_iter().chain([again_at]).min();
         return;
     }
     let patch = mcs.finalizers.without_ours(&mcs.resource_version);

@@ -4,7 +4,7 @@ use causeway::domain::protected::Protection;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, foo, mcs, service, slice, source};
 use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::{Failure, FailureKind};
 
@@ -17,14 +17,6 @@ mod occupied;
 mod policies;
 mod restores;
 mod write_conflicts;
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
-
-fn source(address: &str) -> Object {
-    slice("foo-abc", "foo").port("http", 8080).endpoint(address)
-}
 
 fn exposure() -> Object {
     mcs("foo").providers(&["member1"]).consumers(&["member2"])
@@ -281,18 +273,8 @@ fn a_conflict_is_tried_again_with_what_the_watch_shows() {
         .name
         .clone()
         .expect("a name");
-    let mut touched = env.members["member2"]
-        .get(Kind::Slice, "shop", &name)
-        .expect("a copy")
-        .clone();
-    touched["metadata"]["annotations"]["touched"] = json!("yes");
-    env.on(
-        "member2",
-        Object {
-            kind: Kind::Slice,
-            value: touched,
-        },
-    );
+    let touched = json!({"metadata": {"annotations": {"touched": "yes"}}});
+    env.amend("member2", Kind::Slice, &name, touched);
     env.on("member1", source("10.1.0.6"))
         .pass(Duration::from_millis(500));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
@@ -386,20 +368,9 @@ fn what_a_person_does_to_a_copy_is_undone() {
         .name
         .clone()
         .expect("a name");
-    let mut changed = env.members["member2"]
-        .get(Kind::Slice, "shop", &name)
-        .expect("a copy")
-        .clone();
-    changed["endpoints"] = json!([]);
-    changed["metadata"]["labels"][labels::SOURCE_CLUSTER] = json!("member9");
-    env.on(
-        "member2",
-        Object {
-            kind: Kind::Slice,
-            value: changed,
-        },
-    )
-    .settle();
+    let elsewhere = json!({"labels": {labels::SOURCE_CLUSTER: "member9"}});
+    let changed = json!({"endpoints": [], "metadata": elsewhere});
+    env.amend("member2", Kind::Slice, &name, changed).settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     env.off("member2", Kind::Slice, &name).settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);

@@ -95,7 +95,18 @@ impl ExposedService<'_> {
             };
             place.state()
         });
-        EndpointReport::of(endpoint, slice, states.collect())
+        let [_, serving, terminating] = endpoint.conditions;
+        let ready = endpoint.is_ready();
+        EndpointReport {
+            addresses: endpoint.addresses().collect(),
+            slice: slice.map(ToOwned::to_owned),
+            node: endpoint.node.map(ToOwned::to_owned),
+            zone: endpoint.zone.map(ToOwned::to_owned),
+            ready,
+            serving: serving.unwrap_or(ready),
+            terminating: terminating.unwrap_or(false),
+            consumers: states.collect(),
+        }
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition;
-use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
+use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::held::HeldSlice;
-use super::report::{ConsumerReport, DefaultReport, ExposureReport};
+use super::report::{ConsumerReport, DefaultReport, ExposureReport, ShareReport, TiersReport};
 use super::{Diagnosis, Facts};
 use crate::messages::{address, conflict, entry_clusters, exports, karmada, name, native, service};
 use crate::model::slice::Exposure;
@@ -39,35 +39,38 @@ impl<'a> Facts<'a> {
         let why = match &mcs.spec {
             Err(errors) => native::invalid(self.key, errors),
             Ok(spec) if !spec.dispatches_endpoints() => native::load_balancer(self.key),
-            Ok(spec) => return Some(self.dispatched(mcs, spec).report()),
+            Ok(spec) => {
+                let placement = place(self.index, spec);
+                let all = || placement.targets.keys().chain(placement.left_out.keys());
+                let providers = all().filter(|name| spec.providers.includes(name));
+                let consumers = all().filter(|name| spec.consumers.includes(name));
+                let obstacle = self.obstacle(mcs);
+                return Some(self.exposed(Exposure::Native, providers, consumers, obstacle));
+            }
         };
-        let names = name::diagnoses(self.index, self.key, &self.desired.name);
-        let diagnoses = [why].into_iter().chain(names);
-        Some(self.bare_report(Exposure::Native, diagnoses.collect()))
+        let mut diagnoses = vec![why];
+        diagnoses.extend(name::diagnoses(self.index, self.key, &self.desired.name));
+        Some(self.bare_report(Exposure::Native, diagnoses))
     }
 
     /// Returns a report without providers and consumers.
     fn bare_report(&self, exposure: Exposure, diagnoses: Vec<Diagnosis>) -> ExposureReport {
+        let is_native = exposure == Exposure::Native;
+        let defaults = is_native.then(|| self.index.defaulted(self.key));
+        let defaults = defaults.into_iter().flatten();
+        let defaults = defaults.map(|(annotation, value)| DefaultReport {
+            annotation: annotation.to_owned(),
+            value: value.to_owned(),
+            namespace: self.key.namespace.to_string(),
+        });
         ExposureReport {
             exposure,
             address: address(exposure, self.key),
-            defaults: match exposure {
-                Exposure::Native => DefaultReport::all(self.index, self.key),
-                Exposure::Clusterset => Vec::new(),
-            },
+            defaults: defaults.collect(),
             diagnoses,
             consumers: Vec::new(),
             providers: Vec::new(),
         }
-    }
-
-    fn dispatched(&self, mcs: &McsView, spec: &MultiClusterService) -> ExposedService<'_> {
-        let placement = place(self.index, spec);
-        let all = || placement.targets.keys().chain(placement.left_out.keys());
-        let providers = all().filter(|name| spec.providers.includes(name));
-        let consumers = all().filter(|name| spec.consumers.includes(name));
-        let obstacle = self.obstacle(mcs);
-        self.exposed(Exposure::Native, providers, consumers, obstacle)
     }
 
     /// Reports the exposure by the name of the clusterset, if a user exports the service, or if an
@@ -86,25 +89,25 @@ impl<'a> Facts<'a> {
             let why = clusterset.not_importing(name);
             why.is_none_or(|why| !no_consumers.contains(&why))
         });
-        let obstacle = self.protected();
-        let exposed = self.exposed(Exposure::Clusterset, providers, consumers, obstacle);
-        Some(exposed.report())
+        Some(self.exposed(Exposure::Clusterset, providers, consumers, self.protected()))
     }
 
+    /// Reports the exposure of a service with these providers and consumers.
     fn exposed<'n>(
         &self,
         exposure: Exposure,
         providers: impl Iterator<Item = &'n ClusterName>,
         consumers: impl Iterator<Item = &'n ClusterName>,
         obstacle: Option<Diagnosis>,
-    ) -> ExposedService<'_> {
+    ) -> ExposureReport {
         let consumers: BTreeSet<_> = consumers.cloned().collect();
-        let held = self.members.keys().map(|name| {
-            let mut held = self.held(name, exposure);
-            held.retain(|slice| slice.is_karmadas || consumers.contains(name));
-            (name.clone(), held)
+        let held = self.members.iter().map(|(name, lists)| {
+            let slices = lists.iter().flat_map(|lists| &lists.slices);
+            let held = slices.filter_map(|slice| HeldSlice::read(slice, self, exposure));
+            let held = held.filter(|slice| slice.is_karmadas || consumers.contains(name));
+            (name.clone(), held.collect::<Vec<_>>())
         });
-        ExposedService {
+        let exposed = ExposedService {
             facts: self,
             exposure,
             service: exposure.service(self.key),
@@ -112,7 +115,8 @@ impl<'a> Facts<'a> {
             held: held.collect(),
             consumers,
             obstacle,
-        }
+        };
+        exposed.report()
     }
 
     /// Returns the diagnosis of an obstacle for every endpoint in every other cluster.
@@ -143,7 +147,7 @@ impl<'a> Facts<'a> {
 
 impl<'a> ExposedService<'a> {
     /// Reports the providers, the consumers, and the state of each endpoint.
-    fn report(self) -> ExposureReport {
+    fn report(&self) -> ExposureReport {
         let (facts, key) = (self.facts, self.facts.key);
         let mut diagnoses = match self.exposure {
             Exposure::Native => self.of_mcs(),
@@ -160,8 +164,15 @@ impl<'a> ExposedService<'a> {
         let consumers = self.consumers.iter().map(|name| {
             let entry = entries.and_then(|entries| entries.get(name));
             let entry = entry.map(|entry| entry_clusters::diagnosis(key, name, entry));
-            let diagnoses = self.consumer(name).into_iter().chain(entry);
-            ConsumerReport::of(name, self.desired(name), diagnoses.collect())
+            let copies = self.desired(name);
+            let tiers = copies.and_then(|copies| copies.tiers.as_ref());
+            let shares = copies.and_then(|copies| copies.shares.as_ref());
+            ConsumerReport {
+                cluster: name.to_string(),
+                tiers: tiers.map(TiersReport::of),
+                shares: shares.map(ShareReport::all).unwrap_or_default(),
+                diagnoses: self.consumer(name).into_iter().chain(entry).collect(),
+            }
         });
         ExposureReport {
             consumers: consumers.collect(),
@@ -203,17 +214,16 @@ impl<'a> ExposedService<'a> {
         let others = self.backed_elsewhere();
         let others = others.filter(|(_, member)| member.exports_followed().is_some());
         let others = others.map(|(name, _)| exports::does_not_export(key, name));
+        let mut all: Vec<_> = others.collect();
         let conflicts = conflict::conflicts(&clusterset.conflicts);
-        let conflicts = conflicts.map(|(reason, text)| exports::disagreement(key, &reason, &text));
+        all.extend(conflicts.map(|(reason, text)| exports::disagreement(key, &reason, &text)));
         let imported = clusterset.karmadas.as_ref();
-        let imported = imported.map(|imported| karmada::imported(key, imported.sentence(key)));
+        all.extend(imported.map(|imported| karmada::imported(key, imported.sentence(key))));
         let absent = clusterset.without_import(NotImporting::NamespaceMissing);
-        let absent: Vec<_> = absent.collect();
+        all.extend(exports::not_imported(key, &absent.collect::<Vec<_>>()));
         let kept = clusterset.without_import(NotImporting::NotConsumer);
-        let kept = kept.map(|name| exports::not_consumer(key, name));
-        let all = others.chain(conflicts).chain(imported);
-        let all = all.chain(exports::not_imported(key, &absent));
-        all.chain(kept).collect()
+        all.extend(kept.map(|name| exports::not_consumer(key, name)));
+        all
     }
 
     /// Lists members that have endpoints of their own behind a Service of the name and are no
@@ -238,13 +248,8 @@ impl<'a> ExposedService<'a> {
             let offered = slice.endpoints.iter().filter(|(_, is_ready)| **is_ready);
             let gone = offered.filter(|(addresses, _)| !ready.contains(*addresses));
             let gone: Vec<_> = gone.flat_map(|(addresses, _)| addresses).copied().collect();
-            let stale = karmada::Stale {
-                consumer,
-                provider: &slice.provider,
-                slice: &slice.name,
-                addresses: &gone,
-            };
-            (!gone.is_empty()).then(|| karmada::stale(self.facts.key, &stale))
+            let (key, provider, name) = (self.facts.key, &slice.provider, &slice.name);
+            (!gone.is_empty()).then(|| karmada::stale(key, consumer, provider, name, &gone))
         });
         stale.collect()
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use causeway::domain::ClusterName;
 use causeway_wire::{Places, RawSlice};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
@@ -30,7 +29,11 @@ pub(super) struct HeldSlice {
 impl HeldSlice {
     /// Reads a slice that holds endpoints of another cluster: a copy of this hub's causeway, or a
     /// slice of Karmada's own controllers, which serve native exposures alone.
-    fn read(slice: &EndpointSlice, facts: &Facts<'_>, exposure: Exposure) -> Option<Self> {
+    pub(super) fn read(
+        slice: &EndpointSlice,
+        facts: &Facts<'_>,
+        exposure: Exposure,
+    ) -> Option<Self> {
         let (key, provider, copy) = match ObservedSlice::read(slice).role {
             SliceRole::Copy(key, copy)
                 if copy.exposure == exposure && *copy.hub == *facts.index.hub_uid() =>
@@ -57,14 +60,6 @@ impl HeldSlice {
 }
 
 impl Facts<'_> {
-    /// Returns the slices of other clusters' endpoints that a member holds for an exposure.
-    pub(super) fn held(&self, member: &ClusterName, exposure: Exposure) -> Vec<HeldSlice> {
-        let lists = self.members.get(member).into_iter().flatten();
-        let slices = lists.flat_map(|lists| &lists.slices);
-        let held = slices.filter_map(|slice| HeldSlice::read(slice, self, exposure));
-        held.collect()
-    }
-
     /// Returns the ready addresses of a provider; `None` if they are unknown.
     pub(super) fn ready_in(&self, provider: &str) -> Option<BTreeSet<Vec<IpAddr>>> {
         let member = self.index.member(provider)?;

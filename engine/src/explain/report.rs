@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ClusterName;
 use serde::Serialize;
 
 use crate::messages::Diagnosis;
-use crate::model::slice::{Exposure, SourceEndpoint};
-use crate::observed::Index;
-use crate::plan::copies::DesiredCopies;
+use crate::model::slice::Exposure;
 use crate::plan::providers::Readiness;
 use crate::plan::shares::Shares;
 use crate::plan::tiers::{TierState, Tiers};
@@ -187,39 +185,8 @@ impl ConsumerState {
     }
 }
 
-impl DefaultReport {
-    /// Lists the annotations of a MultiClusterService whose values its Namespace gives.
-    pub(super) fn all(index: &Index, key: &ServiceKey) -> Vec<Self> {
-        let all = index.defaulted(key).into_iter();
-        let all = all.map(|(annotation, value)| Self {
-            annotation: annotation.to_owned(),
-            value: value.to_owned(),
-            namespace: key.namespace.to_string(),
-        });
-        all.collect()
-    }
-}
-
-impl ConsumerReport {
-    /// Reports a consumer in which the plan wants these copies, if any.
-    pub(super) fn of(
-        cluster: &ClusterName,
-        copies: Option<&DesiredCopies>,
-        diagnoses: Vec<Diagnosis>,
-    ) -> Self {
-        let tiers = copies.and_then(|copies| copies.tiers.as_ref());
-        let shares = copies.and_then(|copies| copies.shares.as_ref());
-        Self {
-            cluster: cluster.to_string(),
-            tiers: tiers.map(TiersReport::of),
-            shares: shares.map(ShareReport::all).unwrap_or_default(),
-            diagnoses,
-        }
-    }
-}
-
 impl TiersReport {
-    fn of(tiers: &Tiers) -> Self {
+    pub(super) fn of(tiers: &Tiers) -> Self {
         let of =
             |state: &TierState| TierReport::of(&state.name(), &state.clusters, state.readiness);
         let nothing = Readiness::default();
@@ -252,7 +219,7 @@ impl TierReport {
 }
 
 impl ShareReport {
-    fn all(shares: &Shares) -> Vec<Self> {
+    pub(super) fn all(shares: &Shares) -> Vec<Self> {
         let percent = |hundredths: u64| (hundredths + 50) / 100;
         let all = shares.all.iter().map(|share| Self {
             cluster: share.name.to_string(),
@@ -262,28 +229,6 @@ impl ShareReport {
             standby: share.ready.saturating_sub(share.chosen),
         });
         all.collect()
-    }
-}
-
-impl EndpointReport {
-    /// Reports an endpoint of a slice; `None` for one that only consumers show.
-    pub(super) fn of(
-        endpoint: &SourceEndpoint<'_>,
-        slice: Option<&str>,
-        consumers: Vec<ConsumerState>,
-    ) -> Self {
-        let [_, serving, terminating] = endpoint.conditions;
-        let ready = endpoint.is_ready();
-        Self {
-            addresses: endpoint.addresses().collect(),
-            slice: slice.map(ToOwned::to_owned),
-            node: endpoint.node.map(ToOwned::to_owned),
-            zone: endpoint.zone.map(ToOwned::to_owned),
-            ready,
-            serving: serving.unwrap_or(ready),
-            terminating: terminating.unwrap_or(false),
-            consumers,
-        }
     }
 }
 
@@ -309,10 +254,9 @@ impl Explanation {
     pub(super) fn is_healthy_but_for(&self, excused: &[Reason]) -> bool {
         let is_excused = |one: &Diagnosis| excused.contains(&one.reason);
         let states = self.consumer_states(|endpoint| endpoint.ready);
-        let mut states = states.into_iter();
+        let is_good = |state: &&ConsumerState| state.is_healthy() || is_excused(&state.diagnosis);
         let mut of_clusters = self.of_clusters();
-        of_clusters.all(|one| one.is_healthy() || is_excused(one))
-            && states.all(|state| state.is_healthy() || is_excused(&state.diagnosis))
+        of_clusters.all(|one| one.is_healthy() || is_excused(one)) && states.iter().all(is_good)
     }
 
     /// Iterates over the diagnoses of the service and of its clusters.
@@ -342,9 +286,9 @@ impl Explanation {
 
     /// Returns the distinct messages of all problems.
     pub fn unhealthy(&self) -> Vec<String> {
-        let all = self.diagnoses_with(|endpoint| endpoint.ready).into_iter();
-        let unhealthy = all.filter(|one| !one.is_healthy());
-        let distinct: BTreeSet<_> = unhealthy.map(|one| one.message.clone()).collect();
-        distinct.into_iter().collect()
+        let mut all = self.diagnoses_with(|endpoint| endpoint.ready);
+        all.retain(|one| !one.is_healthy());
+        let distinct: BTreeSet<_> = all.into_iter().map(|one| &one.message).collect();
+        distinct.into_iter().cloned().collect()
     }
 }

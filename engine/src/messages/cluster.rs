@@ -7,7 +7,7 @@ use causeway::domain::{ClusterName, Reach};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::remarks::TTL_EXPIRED;
-use super::{Diagnosis, quote};
+use super::{Diagnosis, join, quote};
 use crate::model::slice::MOST_NAMES;
 use crate::model::{LeftOut, MemberState, Refusal};
 use crate::observed::hub::DeclaredWatch;
@@ -70,13 +70,14 @@ impl ClusterFacts<'_> {
                 network.name().unwrap_or_default()
             )
         });
-        let reach = self.unknown_reach.map(|text| {
+        let unknown = |annotation: &str, text: &str, values: &str| {
             format!(
-                "annotation {} has the unknown value {text:?}, which is ignored; write {}",
-                labels::REACH,
-                Reach::VALUES.join(", ")
+                "annotation {annotation} has the unknown value {text:?}, which is ignored; write \
+                 {values}"
             )
-        });
+        };
+        let reach = self.unknown_reach;
+        let reach = reach.map(|text| unknown(labels::REACH, text, &Reach::VALUES.join(", ")));
         let nodes = self.nodes_failure.map(|failure| {
             format!(
                 "its Nodes cannot be watched ({failure}), so clusters of other networks do not \
@@ -85,10 +86,10 @@ impl ClusterFacts<'_> {
                 self.name
             )
         });
-        let watched = Some(match self.watch.exposed {
-            true => "Services and the EndpointSlices of exposed Services are watched".to_owned(),
-            false => "Services and EndpointSlices are watched".to_owned(),
-        });
+        let watched = match self.watch.exposed {
+            true => "Services and the EndpointSlices of exposed Services are watched",
+            false => "Services and EndpointSlices are watched",
+        };
         let too_many = self.watch.too_many_names.then(|| {
             format!(
                 "annotation {} is not followed, as the names of its exposed Services take more \
@@ -96,21 +97,19 @@ impl ClusterFacts<'_> {
                 labels::WATCH
             )
         });
-        let unknown = self.watch.unknown.map(|text| {
-            format!(
-                "annotation {} has the unknown value {text:?}, which is ignored; write {}",
-                labels::WATCH,
-                DeclaredWatch::EXPOSED
-            )
-        });
+        let watch = self.watch.unknown;
+        let watch = watch.map(|text| unknown(labels::WATCH, text, DeclaredWatch::EXPOSED));
         let id = self.id_problem.map(|problem| {
             let name = self.name;
             format!("{problem}; until it has another value, the id in the clusterset is {name}")
         });
-        let all = [
-            watched, too_many, unknown, suspended, ranges, network, reach, nodes, id,
+        let rest = [
+            too_many, watch, suspended, ranges, network, reach, nodes, id,
         ];
-        all.into_iter().flatten().collect::<Vec<_>>().join("; ")
+        let all = [watched.to_owned()].into_iter();
+        all.chain(rest.into_iter().flatten())
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     /// Returns the message of DeletionsSuspended.
@@ -173,34 +172,27 @@ const LOOK: &str = "kubectl -n causeway-system get pods; the log of causeway-con
 pub(crate) fn not_joined(name: &ClusterName) -> Diagnosis {
     let message = format!("{name} is not joined: no Cluster of the hub bears the name");
     let unknown = Diagnosis::new(Reason::NotJoined, message);
-    unknown.fix(format!("kubectl mcs join {name} --member-kubeconfig FILE"))
+    unknown.fix(join(name))
 }
 
 /// Reports that nothing that a cluster provides is used; `None` for a second name of a cluster,
 /// which the state of the member reports.
 pub(crate) fn unused(name: &ClusterName, why: Unused) -> Option<Diagnosis> {
-    let (reason, message, remedy) = match why {
+    let limit = match why {
         Unused::NotJoined => return Some(not_joined(name)),
         Unused::Duplicate => return None,
-        Unused::Drained => (
-            Reason::Drained,
-            "is drained: a person said that nothing it provides is to be used",
-            format!("kubectl mcs drain {name} --undo"),
-        ),
-        Unused::TtlExpired => (
-            Reason::ProviderTtlExpired,
-            "is out of reach for longer than --provider-ttl of causeway-controller, so its \
-             endpoints are not used",
-            restore(name),
-        ),
-        Unused::WithdrawAfter => (
-            Reason::ProviderTtlExpired,
-            "is out of reach for longer than withdraw-after of the service, so its \
-             endpoints are not used",
-            restore(name),
-        ),
+        Unused::Drained => {
+            let message =
+                format!("{name} is drained: a person said that nothing it provides is to be used");
+            let drained = Diagnosis::new(Reason::Drained, message);
+            return Some(drained.fix(format!("kubectl mcs drain {name} --undo")));
+        }
+        Unused::TtlExpired => "--provider-ttl of causeway-controller",
+        Unused::WithdrawAfter => "withdraw-after of the service",
     };
-    Some(Diagnosis::new(reason, format!("{name} {message}")).fix(remedy))
+    let message =
+        format!("{name} is out of reach for longer than {limit}, so its endpoints are not used");
+    Some(Diagnosis::new(Reason::ProviderTtlExpired, message).fix(restore(name)))
 }
 
 /// Reports a cluster that takes no part.
@@ -225,9 +217,8 @@ pub(crate) fn refused(name: &ClusterName, why: &Refusal) -> Diagnosis {
         }
         Refusal::AnotherCluster | Refusal::Configuration(_) => {
             let message = format!("{name} cannot be used: {why}");
-            Diagnosis::new(Reason::MemberRefused, message).fix(format!(
-                "{unjoin}; then kubectl mcs join {name} --member-kubeconfig FILE"
-            ))
+            Diagnosis::new(Reason::MemberRefused, message)
+                .fix(format!("{unjoin}; then {}", join(name)))
         }
     }
 }
@@ -256,7 +247,8 @@ pub(crate) fn suspended(name: &ClusterName, condition: &Condition) -> Diagnosis 
 pub(crate) fn terminating(name: &ClusterName) -> Diagnosis {
     let message = format!("{name} is being removed: its Cluster is being deleted");
     Diagnosis::new(Reason::MemberTerminating, message).fix(format!(
-        "if that is not meant, once it is gone: kubectl mcs join {name} --member-kubeconfig FILE"
+        "if that is not meant, once it is gone: {}",
+        join(name)
     ))
 }
 
@@ -287,8 +279,7 @@ pub(crate) fn not_ready(name: &ClusterName, ready: &Condition, is_tunnelled: boo
         }
         Some(Reason::Refused) => {
             let message = format!("{name} cannot be used: {quoted}");
-            let refused = Diagnosis::new(Reason::MemberRefused, message);
-            refused.fix(format!("kubectl mcs join {name} --member-kubeconfig FILE"))
+            Diagnosis::new(Reason::MemberRefused, message).fix(join(name))
         }
         _ => {
             let message = format!("{name} is not synced: {quoted}");
@@ -306,7 +297,7 @@ fn connect_agent(name: &ClusterName) -> String {
 
 fn restore(name: &ClusterName) -> String {
     format!(
-        "restore the API server of {name}, or, if it has another address: kubectl mcs join {name} \
-         --member-kubeconfig FILE --api-endpoint URL"
+        "restore the API server of {name}, or, if it has another address: {} --api-endpoint URL",
+        join(name)
     )
 }

@@ -7,7 +7,8 @@ use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, ServicePort, des
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::copies::Slice;
-use super::{Diagnosis, adopt, edit_service, extend_preference, shares, wait};
+use super::{Diagnosis, adopt, edit_service, extend_preference, in_cluster, names, patch_service};
+use super::{shares, wait};
 use crate::model::slice::{Exposure, SlicePort, SourceEndpoint};
 use crate::plan::copies::Skipped;
 use crate::plan::entry::{Missed, NoEntry};
@@ -73,12 +74,9 @@ impl<'a> Endpoint<'a> {
 
     /// Reports that the consumer, of another network, does not reach the provider.
     pub(crate) fn unreached(&self, why: &NoEntry) -> Diagnosis {
-        let message = format!(
-            "{} is of another network: {}",
-            self.consumer,
-            why.sentence(self.key, self.provider)
-        );
-        Diagnosis::new(why.reason(), message).fix(why.remedy(self.key, self.provider))
+        let (sentence, remedy) = why.words(self.key, self.provider);
+        let message = format!("{} is of another network: {sentence}", self.consumer);
+        Diagnosis::new(why.reason(), message).fix(remedy)
     }
 
     /// Reports that the entry to the provider does not lead to the endpoint, on that node.
@@ -88,26 +86,24 @@ impl<'a> Endpoint<'a> {
             provider,
             consumer,
             slice,
-            ..
         } = self;
-        let (namespace, name) = (&key.namespace, &key.name);
-        let why = match (missed, node) {
-            (Missed::NotSelected, _) => format!(
-                "leads to the pods that Service {key} selects, and EndpointSlice {slice} is of another writer"
+        let open = || patch_service(provider, key, r#""type":"NodePort""#);
+        let (why, remedy) = match (missed, node) {
+            (Missed::NotSelected, _) => (
+                format!(
+                    "leads to the pods that Service {key} selects, and EndpointSlice {slice} is of another writer"
+                ),
+                open(),
             ),
-            (Missed::OnNoEntry, None) => {
-                format!("leads by nodes to their own pods, and EndpointSlice {slice} names no node")
-            }
-            (Missed::OnNoEntry, Some(node)) => {
-                format!("leads by nodes to their own pods, and has no address of node {node}")
-            }
-        };
-        let remedy = match (missed, node) {
-            (Missed::OnNoEntry, Some(node)) => {
-                format!("in {provider}: kubectl get node {node} -o wide")
-            }
-            _ => format!(
-                "in {provider}: kubectl -n {namespace} patch service {name} -p '{{\"spec\":{{\"type\":\"NodePort\"}}}}'"
+            (Missed::OnNoEntry, None) => (
+                format!(
+                    "leads by nodes to their own pods, and EndpointSlice {slice} names no node"
+                ),
+                open(),
+            ),
+            (Missed::OnNoEntry, Some(node)) => (
+                format!("leads by nodes to their own pods, and has no address of node {node}"),
+                format!("in {provider}: kubectl get node {node} -o wide"),
             ),
         };
         let message = format!("{consumer} is of another network: the entry to {provider} {why}");
@@ -123,9 +119,11 @@ impl<'a> Endpoint<'a> {
     }
 
     fn not_ready(&self, message: String) -> Diagnosis {
-        let (provider, namespace) = (self.provider, &self.key.namespace);
-        let remedy = format!("in {provider}: kubectl -n {namespace} get pods");
-        Diagnosis::new(Reason::NotReady, message).fix(remedy)
+        Diagnosis::new(Reason::NotReady, message).fix(in_cluster(
+            self.provider,
+            self.key,
+            "get pods",
+        ))
     }
 
     /// Reports that the consumer retains the last endpoints of the provider.
@@ -145,9 +143,7 @@ impl<'a> Endpoint<'a> {
 
     /// Reports that the provider is unreachable, so its endpoints are standby endpoints.
     pub(crate) fn of_unreachable(&self) -> Diagnosis {
-        let Self {
-            provider, consumer, ..
-        } = self;
+        let (provider, consumer) = (self.provider, self.consumer);
         let message =
             format!("{provider} cannot be reached; {consumer} uses it where no other is ready");
         Diagnosis::new(Reason::Standby, message)
@@ -198,13 +194,11 @@ impl<'a> Endpoint<'a> {
 
     /// Reports that no tier of the consumer includes the provider.
     pub(crate) fn not_preferred(&self, tiers: &Tiers) -> Diagnosis {
-        let Self {
-            provider, consumer, ..
-        } = self;
-        let names: Vec<_> = tiers.all.iter().map(TierState::name).collect();
         let message = format!(
-            "{provider} is in none of the tiers of {consumer} (prefer: {})",
-            names.join(", ")
+            "{} is in none of the tiers of {} (prefer: {})",
+            self.provider,
+            self.consumer,
+            names(tiers.all.iter().map(TierState::name))
         );
         Diagnosis::new(Reason::NotPreferred, message).fix(extend_preference())
     }
@@ -223,11 +217,9 @@ impl<'a> Endpoint<'a> {
 
     /// Reports that the copy was made before the last change of the endpoint.
     pub(crate) fn older(&self) -> Diagnosis {
-        let Self {
-            provider, consumer, ..
-        } = self;
         self.progressing(format!(
-            "{consumer} has it as it was before the last change in {provider}"
+            "{} has it as it was before the last change in {}",
+            self.consumer, self.provider
         ))
     }
 
@@ -241,9 +233,7 @@ impl<'a> Endpoint<'a> {
 
     /// Reports that the copy is to be written: a copy of an older version `is_held`, or none.
     pub(crate) fn not_written(&self, is_held: bool, reported: Option<&str>) -> Diagnosis {
-        let Self {
-            provider, consumer, ..
-        } = self;
+        let (provider, consumer) = (self.provider, self.consumer);
         let message = match is_held {
             true => format!(
                 "{consumer} has a copy of an older version of this EndpointSlice of {provider}"
@@ -274,7 +264,7 @@ impl<'a> Endpoint<'a> {
 
     /// Reports that another object has the name of the copy: `of_hub`, of another hub.
     pub(crate) fn name_taken(&self, name: &str, of_hub: bool) -> Diagnosis {
-        let Self { key, consumer, .. } = self;
+        let consumer = self.consumer;
         let whose = match of_hub {
             true => "is another hub's",
             false => "is not causeway's",
@@ -284,7 +274,7 @@ impl<'a> Endpoint<'a> {
         );
         Diagnosis::new(Reason::NameTaken, message).fix(format!(
             "in {consumer}, if nobody needs it: kubectl -n {} delete endpointslice {name}",
-            key.namespace
+            self.key.namespace
         ))
     }
 
@@ -311,27 +301,19 @@ impl<'a> Endpoint<'a> {
 
     /// Reports that Karmada's slice holds the endpoint as it was before it was ready.
     pub(crate) fn behind_in_karmadas(&self, slice: &str) -> Diagnosis {
-        let Self {
-            key,
-            provider,
-            consumer,
-            ..
-        } = self;
         let message = format!(
-            "{consumer} has it by Karmada's EndpointSlice {slice}, as it was before it was ready in {provider}"
+            "{} has it by Karmada's EndpointSlice {slice}, as it was before it was ready in {}",
+            self.consumer, self.provider
         );
-        Diagnosis::new(Reason::NotDispatchedByKarmada, message).fix(adopt(key))
+        Diagnosis::new(Reason::NotDispatchedByKarmada, message).fix(adopt(self.key))
     }
 
     /// Reports that consumers are not given the address. `ranges` are those of the provider.
     pub(crate) fn refused<T: ToString>(&self, refusal: &AddressRefusal, ranges: &[T]) -> Diagnosis {
         let name = self.provider;
-        let annotate = |ranges: &[String]| {
-            format!(
-                "kubectl annotate cluster {name} --overwrite {}={}",
-                labels::ENDPOINT_CIDRS,
-                ranges.join(",")
-            )
+        let annotate = |ranges: &str| {
+            let annotation = labels::ENDPOINT_CIDRS;
+            format!("kubectl annotate cluster {name} --overwrite {annotation}={ranges}")
         };
         let (reason, message, remedy) = match refusal {
             AddressRefusal::NotRoutable(ip) => (
@@ -346,7 +328,7 @@ impl<'a> Endpoint<'a> {
                 (
                     Reason::AddressOutsideRanges,
                     format!("{ip} is outside the endpoint-cidrs of {name}"),
-                    annotate(&ranges.collect::<Vec<_>>()),
+                    annotate(&ranges.collect::<Vec<_>>().join(",")),
                 )
             }
             AddressRefusal::OfAnother(ip, other) => (
@@ -354,7 +336,7 @@ impl<'a> Endpoint<'a> {
                 format!(
                     "{ip} of {name} is in the endpoint-cidrs of {other}, which alone may give it"
                 ),
-                annotate(&[host(ip)]),
+                annotate(&host(ip)),
             ),
         };
         Diagnosis::new(reason, message).fix(remedy)
@@ -363,7 +345,7 @@ impl<'a> Endpoint<'a> {
     /// Reports that a port that the consumer's Service offers leads to none of the endpoints. The
     /// provider's Service `has` these ports.
     pub(crate) fn missing_port(&self, missing: &MissingPort, has: &[ServicePort]) -> Diagnosis {
-        let Self { key, provider, .. } = self;
+        let (key, provider) = (self.key, self.provider);
         match missing {
             MissingPort::NotInProvider(port) => {
                 let has = match has {
@@ -392,12 +374,7 @@ impl<'a> Endpoint<'a> {
     }
 
     fn not_served(&self, port: &str) -> Diagnosis {
-        let Self {
-            key,
-            provider,
-            slice,
-            ..
-        } = self;
+        let (key, provider, slice) = (self.key, self.provider, self.slice);
         let message = format!(
             "the pods behind EndpointSlice {slice} of {provider} do not serve {port} of Service {key}: its targetPort is not one of \
              theirs, or the slice is behind"

@@ -3,23 +3,19 @@
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 
-use super::{Diagnosis, counted, first};
+use super::{Diagnosis, NAMED_AT_MOST, counted, first, in_cluster, join, patch_service};
 use crate::plan::entry_clusters::{EntryCluster, EntryClusters, EntryState, NoAddress};
 use crate::plan::provider_use::Unused;
 use crate::reasons::Reason;
 
-/// Maximum number of clusters, and of addresses of a cluster, that a message names.
-const NAMED_AT_MOST: usize = 5;
-
 /// Reports the number of entry clusters through which clients reach the service.
 pub(crate) fn entered(key: &ServiceKey, serving: usize, all: usize, used: usize) -> String {
+    let noun = match all {
+        1 => "entry cluster",
+        _ => "entry clusters",
+    };
     let used = counted(used);
-    match all {
-        1 => format!("{key} has {serving} of 1 entry cluster in its status, backed by {used}"),
-        all => {
-            format!("{key} has {serving} of {all} entry clusters in its status, backed by {used}")
-        }
-    }
+    format!("{key} has {serving} of {all} {noun} in its status, backed by {used}")
 }
 
 /// Reports that no entry cluster has an address.
@@ -42,15 +38,11 @@ pub(super) fn sentences<'a>(
             None => message,
         }
     });
-    first(&all.collect::<Vec<_>>(), NAMED_AT_MOST)
+    first(all, NAMED_AT_MOST)
 }
 
 /// Reports the use of an entry cluster's addresses.
 pub(crate) fn diagnosis(key: &ServiceKey, name: &ClusterName, entry: &EntryCluster) -> Diagnosis {
-    let ServiceKey {
-        namespace,
-        name: service,
-    } = key;
     let addresses = || listed(entry.addresses.as_deref().unwrap_or_default());
     match entry.state {
         EntryState::Serves => {
@@ -76,22 +68,19 @@ pub(crate) fn diagnosis(key: &ServiceKey, name: &ClusterName, entry: &EntryClust
                 "entry cluster {name} has no usable endpoint, so {} is not in the status",
                 addresses()
             );
-            let explain = format!("kubectl mcs explain {service} -n {namespace}");
-            let patch = format!(
-                "its Service leads to its own pods alone; in {name}: kubectl -n {namespace} patch service {service} -p \
-                 '{{\"spec\":{{\"externalTrafficPolicy\":\"Cluster\"}}}}'"
-            );
-            Diagnosis::new(Reason::EntryNotServing, message).fix(if is_local {
-                patch
-            } else {
-                explain
+            Diagnosis::new(Reason::EntryNotServing, message).fix(match is_local {
+                true => {
+                    let patch = patch_service(name, key, r#""externalTrafficPolicy":"Cluster""#);
+                    format!("its Service leads to its own pods alone; {patch}")
+                }
+                false => explain(key),
             })
         }
         EntryState::Unused(why) => {
             let message = format!("entry cluster {name} is not used ({why})");
             Diagnosis::new(Reason::EntryUnused, message).fix(match why {
                 Unused::Drained => format!("kubectl mcs drain {name} --undo"),
-                _ => format!("kubectl mcs join {name} --member-kubeconfig FILE"),
+                _ => join(name),
             })
         }
         EntryState::NoAddress(why) => without(key, name, why),
@@ -100,24 +89,18 @@ pub(crate) fn diagnosis(key: &ServiceKey, name: &ClusterName, entry: &EntryClust
 
 /// Reports an entry cluster without an address.
 fn without(key: &ServiceKey, name: &ClusterName, why: NoAddress) -> Diagnosis {
-    let ServiceKey {
-        namespace,
-        name: service,
-    } = key;
-    let in_entry = format!("in {name}: kubectl -n {namespace}");
     match why {
         NoAddress::NoService => {
             let message = format!("entry cluster {name} has no Service {key} yet");
-            Diagnosis::new(Reason::NoEntryAddress, message)
-                .fix(format!("kubectl mcs explain {service} -n {namespace}"))
+            Diagnosis::new(Reason::NoEntryAddress, message).fix(explain(key))
         }
         NoAddress::OtherType => {
             let message = format!(
                 "Service {key} of entry cluster {name} was made by somebody else and is not of type LoadBalancer"
             );
-            Diagnosis::new(Reason::EntryNotLoadBalancer, message).fix(format!(
-                "{in_entry} patch service {service} -p '{{\"spec\":{{\"type\":\"LoadBalancer\"}}}}', or delete it, and causeway makes one"
-            ))
+            let patch = patch_service(name, key, r#""type":"LoadBalancer""#);
+            Diagnosis::new(Reason::EntryNotLoadBalancer, message)
+                .fix(format!("{patch}, or delete it, and causeway makes one"))
         }
         NoAddress::Pending(created) => {
             let since = created.map_or_else(String::new, |created| {
@@ -126,14 +109,18 @@ fn without(key: &ServiceKey, name: &ClusterName, why: NoAddress) -> Diagnosis {
             let message = format!(
                 "no load balancer of entry cluster {name} has given Service {key} an address{since}"
             );
-            Diagnosis::new(Reason::NoEntryAddress, message)
-                .fix(format!("{in_entry} describe service {service}"))
+            let describe = format!("describe service {}", key.name);
+            Diagnosis::new(Reason::NoEntryAddress, message).fix(in_cluster(name, key, describe))
         }
     }
+}
+
+fn explain(key: &ServiceKey) -> String {
+    format!("kubectl mcs explain {} -n {}", key.name, key.namespace)
 }
 
 fn listed(addresses: &[LoadBalancerIngress]) -> String {
     let all = addresses.iter();
     let all = all.filter_map(|one| one.ip.as_deref().or(one.hostname.as_deref()));
-    first(&all.collect::<Vec<_>>(), NAMED_AT_MOST)
+    first(all, NAMED_AT_MOST)
 }

@@ -12,7 +12,7 @@ use crate::removal::Leftovers;
 /// Maximum number of services that an Event about a removed member names.
 const NAMED_AT_MOST: usize = 10;
 
-fn warning(reason: Reason, note: String) -> ObjectEvent {
+pub(super) fn warning(reason: Reason, note: String) -> ObjectEvent {
     ObjectEvent {
         warning: true,
         reason: reason.into(),
@@ -113,7 +113,7 @@ pub(super) fn refused_propagation(key: &ServiceKey, clusters: &[&ClusterName]) -
         "Karmada's policy for Service {key} is not applied in {}, where causeway has delivered it already (ResourceBinding {}-service: already \
          exists); apply the policy before the MultiClusterService, or leave the Service out of the policy, or set conflictResolution: \
          Overwrite in it",
-        names(clusters.iter().copied()),
+        names(clusters),
         key.name
     )
 }

@@ -7,7 +7,7 @@ use causeway::domain::protected::Protected;
 use causeway::domain::{ClusterName, FieldError, ServiceKey, quoted};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{Diagnosis, first, names, quote, status};
+use super::{Diagnosis, first, in_cluster, join, names, quote, status};
 use crate::observed::quota::BeyondQuota;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::Unready;
@@ -28,8 +28,7 @@ const NAMED_AT_MOST: usize = 3;
 
 /// Returns the message of Valid. `left_out` are the labels and annotations that cannot be exported.
 pub(crate) fn can_be_exported(key: &ServiceKey, left_out: &[NotExported]) -> String {
-    let left_out: Vec<_> = left_out.iter().map(ToString::to_string).collect();
-    let not_exported = match left_out.as_slice() {
+    let not_exported = match left_out {
         [] => String::new(),
         some => format!("; not exported: {}", first(some, NAMED_AT_MOST)),
     };
@@ -104,7 +103,7 @@ impl Unresolved {
     pub(crate) fn why(&self, key: &ServiceKey) -> String {
         let has = match self.has.as_slice() {
             [] => "no addresses".to_owned(),
-            has => has.join(", "),
+            has => names(has),
         };
         format!(
             "has a ServiceImport {key} of its own with {has} in spec.ips, so {}.{}.svc.clusterset.local does not lead to Service {}, \
@@ -112,7 +111,7 @@ impl Unresolved {
             key.name,
             key.namespace,
             key.derived(),
-            self.wants.join(", ")
+            names(&self.wants)
         )
     }
 
@@ -227,7 +226,7 @@ pub(crate) fn not_imported(key: &ServiceKey, members: &[&ClusterName]) -> Option
     let first = members.first()?;
     let message = format!(
         "{} without namespace {namespace} do not import it",
-        names(members.iter().copied())
+        names(members)
     );
     let remedy = format!("in {first}: kubectl create namespace {namespace}");
     Some(Diagnosis::new(Reason::NotImported, message).fix(remedy))
@@ -285,19 +284,19 @@ pub(crate) fn quota_exceeded(
 pub(crate) fn not_served(member: &ClusterName, served: Option<&Condition>) -> Diagnosis {
     let why = served.map_or_else(|| "it does not serve ServiceImport".to_owned(), quote);
     let message = format!("{member} takes no part in the clusterset: {why}");
-    Diagnosis::new(Reason::DefinitionMissing, message).fix(format!(
-        "kubectl mcs join {member} --member-kubeconfig FILE"
-    ))
+    Diagnosis::new(Reason::DefinitionMissing, message).fix(join(member))
 }
 
 /// Reports that the exports do not name a member among their consumers.
 pub(crate) fn not_consumer(key: &ServiceKey, member: &ClusterName) -> Diagnosis {
     let consumers = labels::CONSUMERS;
     let message = format!("the exports do not name {member} among their consumers ({consumers})");
-    Diagnosis::new(Reason::NotConsumer, message).fix(format!(
-        "in the cluster of the oldest export: kubectl -n {} annotate serviceexport {} --overwrite {consumers}=...",
-        key.namespace, key.name
-    ))
+    let annotate = format!(
+        "annotate serviceexport {} --overwrite {consumers}=...",
+        key.name
+    );
+    let remedy = in_cluster("the cluster of the oldest export", key, annotate);
+    Diagnosis::new(Reason::NotConsumer, message).fix(remedy)
 }
 
 /// Reports that names of the clusterset lead elsewhere although the endpoints are in the consumer.

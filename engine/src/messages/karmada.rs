@@ -39,28 +39,16 @@ pub(crate) fn left<'a>(
     Some(Diagnosis::new(Reason::LeftByKarmada, message).fix(adopt(key)))
 }
 
-/// EndpointSlice of a consumer with addresses that its provider no longer has as ready.
-pub(crate) struct Stale<'a> {
-    /// Consumer.
-    pub(crate) consumer: &'a ClusterName,
-    /// Provider.
-    pub(crate) provider: &'a str,
-    /// EndpointSlice of the consumer.
-    pub(crate) slice: &'a str,
-    /// Addresses.
-    pub(crate) addresses: &'a [IpAddr],
-}
-
-/// Reports endpoints that a consumer offers although their provider no longer has them as ready.
-pub(crate) fn stale(key: &ServiceKey, stale: &Stale<'_>) -> Diagnosis {
-    let Stale {
-        consumer,
-        provider,
-        slice,
-        addresses,
-    } = stale;
-    let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-    let addresses = addresses.join(", ");
+/// Reports endpoints that a slice of a consumer offers although their provider no longer has them
+/// as ready.
+pub(crate) fn stale(
+    key: &ServiceKey,
+    consumer: &ClusterName,
+    provider: &str,
+    slice: &str,
+    addresses: &[IpAddr],
+) -> Diagnosis {
+    let addresses = names(addresses);
     let message = format!(
         "{consumer} offers {addresses} of {provider}, which {provider} no longer has as ready (EndpointSlice {slice} of {consumer})"
     );

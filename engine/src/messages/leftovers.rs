@@ -4,7 +4,7 @@ use std::fmt;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::{Diagnosis, names};
+use super::{Diagnosis, in_cluster, names};
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
@@ -45,10 +45,10 @@ pub(crate) fn import_without_export(
     let message = format!(
         "{member} has a ServiceImport {key} that somebody made, and no member that is known exports the service; {kept}"
     );
+    let delete = format!("delete serviceimport {}", key.name);
     Diagnosis::new(Reason::ImportWithoutExport, message).fix(format!(
-        "in the cluster with the pods: make a ServiceExport {key} (multicluster.x-k8s.io); or, if nobody needs the import: in {member}: \
-         kubectl -n {} delete serviceimport {}",
-        key.namespace, key.name
+        "in the cluster with the pods: make a ServiceExport {key} (multicluster.x-k8s.io); or, if nobody needs the import: {}",
+        in_cluster(member, key, delete)
     ))
 }
 

@@ -3,16 +3,13 @@
 use std::fmt;
 
 use causeway::api::labels::{HOSTNAME, HOSTNAME_ROUTING_VALUE};
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ServiceKey;
 
-use super::{Diagnosis, first};
+use super::{Diagnosis, NAMED_AT_MOST, first, status};
 use crate::model::RecordedTargets;
 use crate::observed::Index;
 use crate::plan::dns::{Basis, NamePlan, NameState, Routing};
 use crate::reasons::Reason;
-
-/// Maximum number of targets and names in a message.
-const NAMED_AT_MOST: usize = 5;
 
 /// Remedy where a person may not read names.
 const NAMES_UNREAD: &str = "grant list of dnsendpoints.externaldns.k8s.io and of multiclusterservices.networking.karmada.io in all namespaces";
@@ -100,12 +97,8 @@ fn describe(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
             not(&"no cluster has a load balancer with an address and a ready endpoint")
         }
         NameState::NoValue { routing, is_held } => {
-            let without: Vec<_> = routing
-                .without_value
-                .iter()
-                .map(ClusterName::as_str)
-                .collect();
-            let (property, without) = (&routing.property, first(&without, NAMED_AT_MOST));
+            let property = &routing.property;
+            let without = first(&routing.without_value, NAMED_AT_MOST);
             match is_held {
                 false => {
                     format!("{names} {does} not lead to {without} (no value for {property})")
@@ -140,7 +133,7 @@ fn remedy(key: &ServiceKey, state: &NameState<'_>) -> Option<String> {
              the name up there: kubectl -n {} annotate --overwrite mcs {} {HOSTNAME}-",
             owner.namespace, owner.name
         ),
-        NameState::Unsettled => format!("kubectl mcs status {name} -n {namespace}"),
+        NameState::Unsettled => status(key),
         NameState::NoValue { routing, .. } => format!(
             "kubectl annotate --overwrite cluster {} {HOSTNAME_ROUTING_VALUE}=VALUE",
             routing.without_value.first()?
@@ -159,5 +152,5 @@ fn listed(targets: &RecordedTargets, routing: Option<&Routing>) -> String {
         let targets = targets.iter();
         targets.map(move |target| format!("{target} ({of})"))
     });
-    first(&all.collect::<Vec<_>>(), NAMED_AT_MOST)
+    first(all, NAMED_AT_MOST)
 }

@@ -168,10 +168,7 @@ pub(crate) fn ports_not_exposed(key: &ServiceKey, hidden: &[ServicePort]) -> Opt
         name => format!("\"name\":\"{name}\","),
     };
     let entry = format!("{{{name}\"port\":{}}}", first.id.number);
-    Some(Diagnosis::new(Reason::PortNotExposed, message).fix(format!(
-        "kubectl -n {} patch mcs {} --type=json -p '[{{\"op\":\"add\",\"path\":\"/spec/ports/-\",\"value\":{entry}}}]'",
-        key.namespace, key.name
-    )))
+    Some(Diagnosis::new(Reason::PortNotExposed, message).fix(add(key, "ports", &entry)))
 }
 
 /// Reports that the controller has not processed the object, or its last change: `is_new` without
@@ -190,16 +187,22 @@ pub(crate) fn not_named(key: &ServiceKey, member: &ClusterName) -> Diagnosis {
     let message = format!(
         "{member} has endpoints of its own for {key}, and spec.providerClusters does not name it"
     );
-    Diagnosis::new(Reason::NotNamed, message).fix(format!(
-        "kubectl -n {} patch mcs {} --type=json -p \
-         '[{{\"op\":\"add\",\"path\":\"/spec/providerClusters/-\",\"value\":{{\"name\":\"{member}\"}}}}]'",
-        key.namespace, key.name
-    ))
+    let entry = format!("{{\"name\":\"{member}\"}}");
+    Diagnosis::new(Reason::NotNamed, message).fix(add(key, "providerClusters", &entry))
 }
 
 /// Reports a hostname of a headless service that leads to pods of several clusters.
 pub(crate) fn ambiguous_hostname(key: &ServiceKey, ambiguous: &Ambiguous) -> Diagnosis {
     Diagnosis::new(Reason::AmbiguousHostname, ambiguous.sentence(key)).fix(ambiguous.remedy(key))
+}
+
+/// Returns the command that adds an entry to a list in the spec.
+fn add(key: &ServiceKey, list: &str, entry: &str) -> String {
+    format!(
+        "kubectl -n {} patch mcs {} --type=json -p \
+         '[{{\"op\":\"add\",\"path\":\"/spec/{list}/-\",\"value\":{entry}}}]'",
+        key.namespace, key.name
+    )
 }
 
 fn edit(key: &ServiceKey) -> String {

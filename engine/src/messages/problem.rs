@@ -1,17 +1,14 @@
 //! Sentences about problems on the hub's side, including Karmada's management of a service.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use causeway::domain::{ClusterName, ServiceKey, describe_ports};
+use causeway::domain::{ServiceKey, describe_ports};
 
+use super::{adopt, first_by, names};
 use crate::model::TimePoint;
 use crate::problem::{
     Gap, KarmadaEndpoints, KarmadaLeftovers, KarmadaReport, Problem, ServiceProblem,
 };
-
-/// Maximum number of names or gaps that a sentence lists.
-const NAMED_AT_MOST: usize = 5;
 
 /// Returns the message of ServiceApplied about a problem, with the remedy.
 pub(crate) fn problem(key: &ServiceKey, problem: &Problem) -> String {
@@ -24,10 +21,9 @@ pub(crate) fn problem(key: &ServiceKey, problem: &Problem) -> String {
             has,
             held_until,
         } => {
-            let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
             format!(
                 "Service {key} has no port {}; it has {}; {}",
-                missing.join(", "),
+                names(missing),
                 describe_ports(has),
                 consequence(*held_until)
             )
@@ -60,9 +56,9 @@ fn managed_by_karmada(key: &ServiceKey, report: &KarmadaReport) -> String {
         message.push_str(". ");
         message.push_str(&part);
     }
-    let (namespace, name) = (&key.namespace, &key.name);
     message.push_str(&format!(
-        ". For causeway to manage it, without a gap: kubectl mcs adopt {name} -n {namespace}"
+        ". For causeway to manage it, without a gap: {}",
+        adopt(key)
     ));
     message
 }
@@ -73,7 +69,7 @@ fn endpoints(key: &ServiceKey, all: &KarmadaEndpoints) -> String {
         ([], false, true) => "Every ready endpoint is in every consumer".to_owned(),
         ([], false, false) => "No provider has a ready endpoint".to_owned(),
         (gaps, ..) => {
-            let gaps = named(gaps.iter().map(|gap| self::gap(key, gap)), "; ");
+            let gaps = first_by("; ", gaps.iter().map(|gap| self::gap(key, gap)));
             format!("Not every ready endpoint is in every consumer: {gaps}")
         }
     };
@@ -81,7 +77,7 @@ fn endpoints(key: &ServiceKey, all: &KarmadaEndpoints) -> String {
         true => known,
         false => format!(
             "{known}, as far as is known: {} cannot be asked",
-            names(&all.unknown)
+            first_by(", ", &all.unknown)
         ),
     }
 }
@@ -109,7 +105,7 @@ fn left(left: &KarmadaLeftovers) -> Option<String> {
     ];
     let kinds = kinds.iter().filter(|(_, members)| !members.is_empty());
     let kinds: Vec<_> = kinds
-        .map(|(kind, members)| format!("{kind} {}", names(members)))
+        .map(|(kind, members)| format!("{kind} {}", first_by(", ", *members)))
         .collect();
     (!kinds.is_empty()).then(|| {
         format!(
@@ -117,19 +113,6 @@ fn left(left: &KarmadaLeftovers) -> Option<String> {
             kinds.join("; ")
         )
     })
-}
-
-fn names(members: &BTreeSet<ClusterName>) -> String {
-    named(members.iter().map(ToString::to_string), ", ")
-}
-
-fn named(all: impl ExactSizeIterator<Item = String>, between: &str) -> String {
-    let more = all.len().saturating_sub(NAMED_AT_MOST);
-    let first: Vec<_> = all.take(NAMED_AT_MOST).collect();
-    match more {
-        0 => first.join(between),
-        more => format!("{}{between}and {more} more", first.join(between)),
-    }
 }
 
 /// Writes the text that follows the name of the member in a message.

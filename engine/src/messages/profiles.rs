@@ -4,16 +4,13 @@ use std::fmt;
 
 use causeway::domain::ClusterName;
 
+use super::events::warning;
 use crate::model::{ObjectEvent, ProfileProblem};
 use crate::reasons::Reason;
 
 /// Reports that no Cluster is made of a ClusterProfile.
 pub(crate) fn not_used(note: String) -> ObjectEvent {
-    ObjectEvent {
-        warning: true,
-        reason: Reason::ProfileNotUsed.into(),
-        note,
-    }
+    warning(Reason::ProfileNotUsed, note)
 }
 
 /// Says that Karmada maintains the Clusters of the hub.

@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use super::member;
+use super::{first_by, member};
 use crate::problem::{MemberProblem, Tally};
-
-/// Maximum number of members that a message names.
-const NAMED_AT_MOST: usize = 5;
 
 impl Tally<'_> {
     /// Returns `1 of 3 consumers: member3 unreachable since ...`, the shortest problems first.
@@ -17,20 +14,8 @@ impl Tally<'_> {
             .map(|(name, why)| format!("{name} {why}"))
             .collect();
         texts.sort_by_key(|text| (text.len(), text.clone()));
-        let more = texts.len().saturating_sub(NAMED_AT_MOST);
-        texts.truncate(NAMED_AT_MOST);
-        let rest = if more > 0 {
-            format!("; and {more} more")
-        } else {
-            String::new()
-        };
-        format!(
-            "{} of {} {}: {}{rest}",
-            self.problems.len(),
-            self.total,
-            self.noun,
-            texts.join("; ")
-        )
+        let (failed, total, noun) = (self.problems.len(), self.total, self.noun);
+        format!("{failed} of {total} {noun}: {}", first_by("; ", texts))
     }
 }
 

@@ -6,7 +6,7 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, Tier, Unreachable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{endpoint, entry_clusters, events, first, name, names, shares};
+use super::{NAMED_AT_MOST, endpoint, entry_clusters, events, first, name, names, shares};
 use crate::plan::copies::SliceOfProvider;
 use crate::plan::not_followed::NotFollowed;
 use crate::plan::provider_use::Unused;
@@ -16,8 +16,6 @@ use crate::plan::tiers::Tiers;
 
 /// Description of a provider that is not used because `--provider-ttl` expired.
 pub(crate) const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
-/// Maximum number of members without an import that a message names.
-const NAMED_AT_MOST: usize = 5;
 
 /// Returns a message and its remarks about a service, separated by semicolons.
 pub(crate) fn with_remarks(
@@ -41,7 +39,7 @@ impl Remark<'_> {
             Self::LeftOut(clusters) => format!("left out: {}", not_used(clusters)),
             Self::NotCopied(refused) => {
                 let all = refused.iter().map(|(name, refused)| refused.of(name));
-                format!("not copied: {}", all.collect::<Vec<_>>().join(", "))
+                format!("not copied: {}", names(all))
             }
             Self::Unreached(providers) => unreached(key, providers),
             Self::WritersDisagree(all) => writers_disagree(all),
@@ -57,27 +55,13 @@ impl Remark<'_> {
             Self::AmbiguousHostname(found) => {
                 format!("{}: {}", found.sentence(key), found.remedy(key))
             }
-            Self::NoPlace(Tier::Property(selector), consumers) => {
-                let key = selector.same().next().unwrap_or_default();
-                format!(
-                    "the Cluster of {} lacks a property that {selector} compares: kubectl label \
-                     cluster {} {key}=VALUE",
-                    names(consumers.iter().copied()),
-                    names(consumers.first().copied())
-                )
-            }
-            Self::NoPlace(tier, consumers) => format!(
-                "the Cluster of {} has no {tier}, which {} names: kubectl mcs join {} --{tier} NAME",
-                names(consumers.iter().copied()),
-                labels::PREFER,
-                names(consumers.first().copied())
-            ),
+            Self::NoPlace(tier, consumers) => no_place(tier, consumers),
             Self::Ignored {
                 service,
                 why,
                 clusters,
             } => {
-                let clusters = names(clusters.iter().copied());
+                let clusters = names(clusters);
                 let remedy = why.remedy(service, &clusters);
                 format!("{}: {remedy}", why.sentence(service, &clusters))
             }
@@ -90,14 +74,11 @@ impl Remark<'_> {
             Self::WorksHidden => {
                 "unknown whether Karmada manages it too (its Works cannot be read)".to_owned()
             }
-            Self::NotConsumers(members) => {
-                let members: Vec<_> = members.iter().map(|name| name.as_str()).collect();
-                format!(
-                    "not imported by {}, which {} does not name",
-                    first(&members, NAMED_AT_MOST),
-                    labels::CONSUMERS
-                )
-            }
+            Self::NotConsumers(members) => format!(
+                "not imported by {}, which {} does not name",
+                first(members, NAMED_AT_MOST),
+                labels::CONSUMERS
+            ),
             Self::Unresolved(member, found) => {
                 format!("{member} {}; there: {}", found.why(key), found.remedy(key))
             }
@@ -107,35 +88,45 @@ impl Remark<'_> {
 
 fn unserved(consumers: &[(&ClusterName, &Tiers)]) -> String {
     let why = consumers.first().map(|(_, tiers)| tiers.why_unused());
-    let consumers = names(consumers.iter().map(|(name, _)| *name));
+    let consumers = names(consumers.iter().map(|(name, _)| name));
     format!("no endpoint in {consumers}: {}", why.unwrap_or_default())
 }
 
 fn unreached(key: &ServiceKey, providers: &Unreached<'_>) -> String {
     let all = providers.iter().map(|(provider, (why, consumers))| {
-        let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
-        format!(
-            "{provider} is of another network than {}: {} ({})",
-            first(&consumers, NAMED_AT_MOST),
-            why.sentence(key, provider),
-            why.remedy(key, provider)
-        )
+        let (why, remedy) = why.words(key, provider);
+        let consumers = first(consumers, NAMED_AT_MOST);
+        format!("{provider} is of another network than {consumers}: {why} ({remedy})")
     });
     all.collect::<Vec<_>>().join("; ")
 }
 
 fn no_path(key: &ServiceKey, providers: &NoPath<'_>) -> String {
     let all = providers.iter().map(|(provider, consumers)| {
-        let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
         format!(
             "no endpoint of {provider} answers in {}, so it is used there where no other is ready: \
              kubectl mcs verify {} -n {}",
-            first(&consumers, NAMED_AT_MOST),
+            first(consumers, NAMED_AT_MOST),
             key.name,
             key.namespace
         )
     });
     all.collect::<Vec<_>>().join("; ")
+}
+
+fn no_place(tier: &Tier, consumers: &[&ClusterName]) -> String {
+    let (all, one) = (names(consumers), names(consumers.first()));
+    match tier {
+        Tier::Property(selector) => format!(
+            "the Cluster of {all} lacks a property that {selector} compares: kubectl label \
+             cluster {one} {}=VALUE",
+            selector.same().next().unwrap_or_default()
+        ),
+        _ => format!(
+            "the Cluster of {all} has no {tier}, which {} names: kubectl mcs join {one} --{tier} NAME",
+            labels::PREFER
+        ),
+    }
 }
 
 fn writers_disagree(all: &[(SliceOfProvider<'_>, &Disagreement)]) -> String {
@@ -153,8 +144,7 @@ fn writers_disagree(all: &[(SliceOfProvider<'_>, &Disagreement)]) -> String {
 
 /// Lists clusters of which nothing is used: `member1 (withdrawn), member2 (unreachable)`.
 pub(super) fn not_used(clusters: &[(&ClusterName, NotUsed<'_>)]) -> String {
-    let all = clusters.iter().map(|(name, why)| reason_of(name, why));
-    all.collect::<Vec<_>>().join(", ")
+    names(clusters.iter().map(|(name, why)| reason_of(name, why)))
 }
 
 fn reason_of(name: &ClusterName, why: &dyn fmt::Display) -> String {

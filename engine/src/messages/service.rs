@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, describe_ports};
 
-use super::{Diagnosis, extend_preference, names, status};
+use super::{Diagnosis, edit_service, extend_preference, in_cluster, join, names, status};
 use crate::observed::member::NamespaceState;
 use crate::observed::service::ServiceView;
 use crate::plan::hostnames::Ambiguous;
@@ -41,11 +41,11 @@ impl Ignored {
     /// Returns the remedy for a person.
     pub(crate) fn remedy(&self, service: &ServiceKey, clusters: &str) -> String {
         match self {
-            Self::LocalPolicy => format!(
-                "in {clusters}: kubectl -n {} patch service {} --type=merge -p \
-                 '{{\"spec\":{{\"internalTrafficPolicy\":\"Cluster\"}}}}'",
-                service.namespace, service.name
-            ),
+            Self::LocalPolicy => {
+                let patch = r#"--type=merge -p '{"spec":{"internalTrafficPolicy":"Cluster"}}'"#;
+                let patch = format!("patch service {} {patch}", service.name);
+                in_cluster(clusters, service, patch)
+            }
             Self::Families { .. } => {
                 "set spec.ipFamilyPolicy: PreferDualStack on these Services, where the clusters have both families".to_owned()
             }
@@ -117,6 +117,7 @@ pub(crate) fn problem(
     problem: &ServiceProblem,
 ) -> Diagnosis {
     let (namespace, own) = (&service.namespace, &service.name);
+    let delete = || in_cluster(consumer, service, format_args!("delete service {own}"));
     let (reason, message, remedy) = match problem {
         ServiceProblem::StandsFor { of, .. } => (
             Reason::ServiceConflict,
@@ -139,7 +140,8 @@ pub(crate) fn problem(
             match delivered {
                 true => format!("give MultiClusterService {service} another name"),
                 false => format!(
-                    "give that Service another name, or, if nobody needs it: in {consumer}: kubectl -n {namespace} delete service {own}"
+                    "give that Service another name, or, if nobody needs it: {}",
+                    delete()
                 ),
             },
         ),
@@ -147,8 +149,8 @@ pub(crate) fn problem(
             Reason::ForeignService,
             format!("Service {service} of {consumer} is somebody else's and is an ExternalName"),
             format!(
-                "in {consumer}: kubectl -n {namespace} delete service {own}, or give the alias another \
-                 name; causeway then creates the Service"
+                "{}, or give the alias another name; causeway then creates the Service",
+                delete()
             ),
         ),
         ServiceProblem::MissingPorts { missing, has, .. } => (
@@ -159,8 +161,8 @@ pub(crate) fn problem(
                 describe_ports(has)
             ),
             format!(
-                "in {consumer}: kubectl -n {namespace} edit service {own} to have the ports; or, if nobody needs it: \
-                 kubectl -n {namespace} delete service {own}"
+                "{} to have the ports; or, if nobody needs it: kubectl -n {namespace} delete service {own}",
+                edit_service(consumer, service)
             ),
         ),
     };
@@ -195,19 +197,18 @@ pub(crate) fn of_provider(
 /// Reports that a provider has no such Service.
 pub(super) fn no_provider_service(key: &ServiceKey, provider: &ClusterName) -> Diagnosis {
     let message = format!("{provider} has no Service {key}");
-    Diagnosis::new(Reason::NoProviderService, message).fix(format!(
-        "in {provider}: kubectl -n {} create service clusterip {} --tcp=PORT:TARGETPORT",
-        key.namespace, key.name
-    ))
+    let create = format!(
+        "create service clusterip {} --tcp=PORT:TARGETPORT",
+        key.name
+    );
+    Diagnosis::new(Reason::NoProviderService, message).fix(in_cluster(provider, key, create))
 }
 
 /// Reports that the Service of a provider is an ExternalName.
 pub(super) fn external_name(key: &ServiceKey, provider: &ClusterName) -> Diagnosis {
     let message = format!("Service {key} of {provider} is an ExternalName, which has no endpoints");
-    Diagnosis::new(Reason::ExternalName, message).fix(format!(
-        "in {provider}: kubectl -n {} delete service {}",
-        key.namespace, key.name
-    ))
+    let delete = format!("delete service {}", key.name);
+    Diagnosis::new(Reason::ExternalName, message).fix(in_cluster(provider, key, delete))
 }
 
 /// Reports that the namespace of a member is missing or terminating; `None` while it is active.
@@ -223,7 +224,8 @@ pub(crate) fn namespace(
             let missing = Diagnosis::new(Reason::NamespaceMissing, message);
             Some(missing.fix(format!(
                 "in {member}: kubectl create namespace {namespace}; or let causeway make it: \
-                 kubectl mcs join {member} --member-kubeconfig FILE --allow-namespace-creation"
+                 {} --allow-namespace-creation",
+                join(member)
             )))
         }
         NamespaceState::Terminating => {

@@ -3,13 +3,10 @@
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 
-use super::{Diagnosis, first};
+use super::{Diagnosis, NAMED_AT_MOST, first};
 use crate::plan::remark::CoarseShares;
 use crate::plan::shares::ProviderShare;
 use crate::reasons::Reason;
-
-/// Maximum number of clusters that a message names.
-const NAMED_AT_MOST: usize = 5;
 
 /// Describes shares that deviate from the wanted ones: `member3: new gets 12% of 8 endpoints where
 /// 10% is wanted: 1 of 1 ready`.
@@ -35,11 +32,10 @@ pub(super) fn coarse(all: &CoarseShares<'_>) -> String {
 
 /// Describes consumers in which shares are not applied.
 pub(super) fn not_applied(consumers: &[&ClusterName]) -> String {
-    let consumers: Vec<_> = consumers.iter().map(|name| name.as_str()).collect();
     format!(
         "{} is not applied in {}: the data plane there uses no standby endpoints",
         labels::SHARE,
-        first(&consumers, NAMED_AT_MOST)
+        first(consumers, NAMED_AT_MOST)
     )
 }
 

@@ -42,6 +42,23 @@ fn refused() -> Failure {
     Failure::new(FailureKind::Refused, "connection refused")
 }
 
+/// Returns the facts of a cluster of which nothing but its state is reported.
+fn cluster_facts<'a>(name: &'a ClusterName, state: &'a MemberState) -> ClusterFacts<'a> {
+    ClusterFacts {
+        name,
+        state,
+        outdated: None,
+        has_ttl_expired: false,
+        suspended: 0,
+        unreadable: &[],
+        invalid_network: None,
+        unknown_reach: None,
+        watch: WatchFacts::default(),
+        nodes_failure: None,
+        id_problem: None,
+    }
+}
+
 fn tiers(ready: usize) -> Tiers {
     let state = |tier, cluster, ready| TierState {
         tier: Some(tier),
@@ -251,18 +268,9 @@ fn ready_of_a_cluster_reports_its_state() {
     let since = midnight();
     let cluster = name("member1");
     let unreadable = ["10.0.0/8".into()];
-    let facts = |state, ttl| ClusterFacts {
-        name: &cluster,
-        state,
-        outdated: None,
-        has_ttl_expired: ttl,
-        suspended: 0,
-        unreadable: &[],
-        invalid_network: None,
-        unknown_reach: None,
-        watch: WatchFacts::default(),
-        nodes_failure: None,
-        id_problem: None,
+    let facts = |state, has_ttl_expired| ClusterFacts {
+        has_ttl_expired,
+        ..cluster_facts(&cluster, state)
     };
     let unreachable = MemberState::Unreachable {
         failure: refused(),

@@ -83,11 +83,10 @@ impl Tiers {
     /// Describes tiers that no provider is in, after the names of the consumers:
     /// `mcs.causeway.dev/prefer names only tiers that no provider is in (zone)`.
     pub(crate) fn why_unused(&self) -> String {
-        let words: Vec<_> = self.all.iter().map(TierState::name).collect();
-        let words = words.join(", ");
         format!(
-            "{} names only tiers that no provider is in ({words})",
-            labels::PREFER
+            "{} names only tiers that no provider is in ({})",
+            labels::PREFER,
+            names(self.all.iter().map(TierState::name))
         )
     }
 }
@@ -95,7 +94,7 @@ impl Tiers {
 /// Describes tiers: `local has 1 of 4 endpoints ready, region 0 of 2 endpoints ready`.
 fn shares<'a>(states: impl IntoIterator<Item = &'a TierState>) -> String {
     let mut verb = " has";
-    let shares = states.into_iter().map(|state| {
+    names(states.into_iter().map(|state| {
         let name = state.name();
         let has = std::mem::take(&mut verb);
         let Readiness {
@@ -111,8 +110,7 @@ fn shares<'a>(states: impl IntoIterator<Item = &'a TierState>) -> String {
             (0, _) => format!("{name}{has} no endpoints"),
             _ => format!("{name}{has} {ready} of {total} endpoints ready"),
         }
-    });
-    shares.collect::<Vec<_>>().join(", ")
+    }))
 }
 
 impl TierState {

@@ -115,7 +115,27 @@ impl Failure {
 
     /// Returns the failure that a Status object reports.
     pub fn from_status(status: &Status) -> Self {
-        of_status(status)
+        use FailureKind::*;
+        let text = status.message.as_str();
+        let quoted = |kind| Self::quoting(kind, "", text);
+        match (status.code, status.reason.as_str()) {
+            (401, _) => Self::new(Unauthorized, "unauthorized"),
+            (403, _) => Self::quoting(Forbidden, "forbidden", text),
+            (404, _) if absent_object(status).is_some() => quoted(NotFound),
+            (404, _) => Self::new(NotServed, "the API server does not serve the resource"),
+            (409, "AlreadyExists") => quoted(AlreadyExists),
+            (409, _) => quoted(Conflict),
+            (410, _) => Self::new(Expired, "the resourceVersion is no longer kept"),
+            (422, _) if text.contains("provided IP is already allocated") => quoted(AddressTaken),
+            (400 | 413 | 415 | 422, _) => quoted(Invalid),
+            (429, _) => Self::new(TooMany, "too many requests"),
+            (504, _) => Self::new(Timeout, "the API server got no answer in time"),
+            // An admission webhook that is down fails the requests for its objects, not the API
+            // server.
+            (500, _) if text.contains("failed calling webhook") => webhook_failure(text),
+            (500.., _) => Self::new(Server, format!("the API server answers {}", status.code)),
+            (code, _) => Self::quoting(Other, &format!("the API server answers {code}"), text),
+        }
     }
 
     /// Replaces the last failure. Retains the last one, with its text, if the two are equal.
@@ -159,29 +179,6 @@ pub fn absent_object(status: &Status) -> Option<&str> {
     let details = status.details.as_ref()?;
     let is_absence = status.code == 404 && status.reason == "NotFound" && !details.name.is_empty();
     is_absence.then_some(&*details.name)
-}
-
-fn of_status(status: &Status) -> Failure {
-    use FailureKind::*;
-    let text = status.message.as_str();
-    let quoted = |kind| Failure::quoting(kind, "", text);
-    match (status.code, status.reason.as_str()) {
-        (401, _) => Failure::new(Unauthorized, "unauthorized"),
-        (403, _) => Failure::quoting(Forbidden, "forbidden", text),
-        (404, _) if absent_object(status).is_some() => quoted(NotFound),
-        (404, _) => Failure::new(NotServed, "the API server does not serve the resource"),
-        (409, "AlreadyExists") => quoted(AlreadyExists),
-        (409, _) => quoted(Conflict),
-        (410, _) => Failure::new(Expired, "the resourceVersion is no longer kept"),
-        (422, _) if text.contains("provided IP is already allocated") => quoted(AddressTaken),
-        (400 | 413 | 415 | 422, _) => quoted(Invalid),
-        (429, _) => Failure::new(TooMany, "too many requests"),
-        (504, _) => Failure::new(Timeout, "the API server got no answer in time"),
-        // An admission webhook that is down fails the requests for its objects, not the API server.
-        (500, _) if text.contains("failed calling webhook") => webhook_failure(text),
-        (500.., _) => Failure::new(Server, format!("the API server answers {}", status.code)),
-        (code, _) => Failure::quoting(Other, &format!("the API server answers {code}"), text),
-    }
 }
 
 /// Returns the failure of an admission webhook, with the webhook's name. Drops the rest of the

@@ -1,5 +1,8 @@
 //! Identity and version of objects.
 
+use std::collections::BTreeMap;
+
+use causeway::api::labels;
 use causeway::domain::ServiceKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -9,6 +12,28 @@ pub(crate) fn key_of(meta: &ObjectMeta) -> Option<ServiceKey> {
         meta.namespace.as_deref()?,
         meta.name.as_deref()?,
     ))
+}
+
+/// Returns the labels by which an object belongs to the causeway of that hub.
+pub(crate) fn own_labels(hub: &str) -> BTreeMap<String, String> {
+    let own = [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)];
+    own.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+/// Returns the metadata of a new object of that key.
+pub(crate) fn new_meta(
+    key: &ServiceKey,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(key.name.to_string()),
+        namespace: Some(key.namespace.to_string()),
+        labels: Some(labels),
+        annotations: Some(annotations),
+        ..ObjectMeta::default()
+    }
 }
 
 /// Whether the object has that UID.

@@ -8,58 +8,50 @@ use super::tiers::{TierCount, TiersOfService};
 use super::unreached::{UnreachedCount, UnreachedOfService};
 use super::unready::{ReasonCount, not_ready};
 
+/// Counts of services that changed.
+#[derive(Debug)]
+pub struct CountChanges {
+    /// Services by consumer and farthest active tier.
+    pub tiers: Vec<TierCount>,
+    /// Figures of all services with shares, if they may have changed.
+    pub shares: Option<ShareFigures>,
+    /// Services by provider that consumers of other networks do not reach, and reason.
+    pub unreached: Vec<UnreachedCount>,
+    /// MultiClusterServices that are not Ready, by reason.
+    pub unready: Vec<ReasonCount>,
+}
+
 impl Index {
-    /// Notes the active tiers of a service, by consumer. Returns the counts that changed.
-    pub fn note_tiers(&mut self, key: &ServiceKey, tiers: TiersOfService) -> Vec<TierCount> {
-        self.tiers.note(key, tiers)
-    }
-
-    /// Drops the noted tiers: a process that no longer writes reports none. Returns the counts that
-    /// changed.
-    pub fn drop_tiers(&mut self) -> Vec<TierCount> {
-        self.tiers.clear()
-    }
-
-    /// Notes the shares of a service, or that it has none. Returns the figures of all services if
-    /// they may have changed.
-    pub fn note_shares(
+    /// Notes the active tiers of a service in its consumers, its shares, and the providers that
+    /// consumers of other networks do not reach. Returns the counts that changed.
+    pub(crate) fn note_counts(
         &mut self,
         key: &ServiceKey,
+        tiers: TiersOfService,
         shares: Option<NotedShares>,
-    ) -> Option<ShareFigures> {
-        self.shares.note(key, shares)
-    }
-
-    /// Drops the noted shares: a process that no longer writes reports none. Returns the figures.
-    pub fn drop_shares(&mut self) -> ShareFigures {
-        self.shares.clear()
-    }
-
-    /// Notes whether a MultiClusterService is Ready. Returns the counts that changed.
-    pub fn note_readiness(&mut self, key: &ServiceKey) -> Vec<ReasonCount> {
-        let mcs = self.hub.multi_cluster_services.get(key);
-        self.unready.note(key, mcs.and_then(not_ready))
-    }
-
-    /// Drops the noted reasons why MultiClusterServices are not Ready: a process that no longer
-    /// writes reports none. Returns the counts that changed.
-    pub fn drop_unready(&mut self) -> Vec<ReasonCount> {
-        self.unready.clear()
-    }
-
-    /// Notes the providers of a service that consumers of other networks do not reach. Returns the
-    /// counts that changed.
-    pub fn note_unreached(
-        &mut self,
-        key: &ServiceKey,
         unreached: UnreachedOfService,
-    ) -> Vec<UnreachedCount> {
-        self.unreached.note(key, unreached)
+    ) -> CountChanges {
+        let mcs = self.hub.multi_cluster_services.get(key);
+        CountChanges {
+            tiers: self.tiers.note(key, tiers),
+            shares: self.shares.note(key, shares),
+            unreached: self.unreached.note(key, unreached),
+            unready: self.unready.note(key, mcs.and_then(not_ready)),
+        }
     }
 
-    /// Drops the noted providers that consumers of other networks do not reach: a process that no
-    /// longer writes reports none. Returns the counts that changed.
-    pub fn drop_unreached(&mut self) -> Vec<UnreachedCount> {
-        self.unreached.clear()
+    /// Notes the active tiers of a service alone.
+    pub(crate) fn note_tiers(&mut self, key: &ServiceKey, tiers: TiersOfService) {
+        self.tiers.note(key, tiers);
+    }
+
+    /// Drops all counts: a process that no longer writes reports none. Returns those that changed.
+    pub fn drop_counts(&mut self) -> CountChanges {
+        CountChanges {
+            tiers: self.tiers.clear(),
+            shares: Some(self.shares.clear()),
+            unreached: self.unreached.clear(),
+            unready: self.unready.clear(),
+        }
     }
 }

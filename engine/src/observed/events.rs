@@ -78,23 +78,9 @@ impl Index {
     /// Applies an event of a member.
     pub fn apply_member(&mut self, name: &ClusterName, event: MemberEvent, now: TimePoint) {
         let list = CompleteList::of_member(&event);
-        if matches!(event, MemberEvent::Identified(_)) {
-            self.expect_initial_lists(name);
-        }
-        if let MemberEvent::Served(served) = &event {
-            self.expect_clusterset_lists(name, served);
-        }
-        if let MemberEvent::SliceScope(scope) = &event {
-            self.expect_slices(name, scope);
-        }
+        self.expect_lists(name, &event);
         self.slice_scopes.note(name, &event);
-        // Their watch is about to end.
-        let is_over = match event {
-            MemberEvent::Nodes(_) => !self.needs_nodes(name),
-            MemberEvent::Paths(_) => !self.reports_paths(name),
-            _ => false,
-        };
-        if is_over {
+        if self.is_unneeded(name, &event) {
             return;
         }
         let Some(member) = self.members.get_mut(name) else {
@@ -104,12 +90,12 @@ impl Index {
             let other = member.other_controller().map(ToOwned::to_owned);
             (member.member_state(), member.membership(), other)
         };
-        let stood = stand(member);
         let remarks = |member: &Member| {
             let suspended = member.suspended_deletions().count;
             (suspended, member.lasting_nodes_failure().cloned())
         };
-        let (identity, before) = (member.identity.clone(), remarks(member));
+        let (stood, before) = (stand(member), remarks(member));
+        let identity = member.identity.clone();
         let by_node_ports = member.exports_by_node_ports();
         let scope = member.slice_scope().clone();
         let of_exports = matches!(event, MemberEvent::Exports(_));
@@ -117,8 +103,7 @@ impl Index {
         let is_list = lists_natives(&event);
         let changed = member.apply(event, now);
         let stands = stand(member);
-        let is_new = member.identity != identity;
-        let is_rescoped = *member.slice_scope() != scope;
+        let (is_new, is_rescoped) = (member.identity != identity, *member.slice_scope() != scope);
         self.node_needs_changed |= member.exports_by_node_ports() != by_node_ports;
         if let Some(list) = list {
             self.compare_member(name, list, now);
@@ -149,6 +134,25 @@ impl Index {
         self.mark_changed(name, changed, of_exports, priority);
         if self.hub.is_being_removed(name) {
             self.mark(Item::Cluster(name.clone()));
+        }
+    }
+
+    /// Marks the next lists of a member as initial ones where an event begins other watches.
+    fn expect_lists(&mut self, name: &ClusterName, event: &MemberEvent) {
+        match event {
+            MemberEvent::Identified(_) => self.expect_initial_lists(name),
+            MemberEvent::Served(served) => self.expect_clusterset_lists(name, served),
+            MemberEvent::SliceScope(scope) => self.expect_slices(name, scope),
+            _ => {}
+        }
+    }
+
+    /// Whether an event is of a watch that is not needed and about to end.
+    fn is_unneeded(&self, name: &ClusterName, event: &MemberEvent) -> bool {
+        match event {
+            MemberEvent::Nodes(_) => !self.needs_nodes(name),
+            MemberEvent::Paths(_) => !self.reports_paths(name),
+            _ => false,
         }
     }
 

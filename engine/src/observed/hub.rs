@@ -47,7 +47,7 @@ use crate::model::object::{is, is_older, key_of};
 use crate::model::{Ack, DeletedObject, HubEvent, HubNamespace, Signal, TimePoint};
 
 /// Observed state of the hub.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Hub {
     /// UID of its kube-system namespace.
     pub(super) uid: Arc<str>,
@@ -132,21 +132,7 @@ impl Hub {
     pub(crate) fn new(uid: &str) -> Self {
         Self {
             uid: uid.into(),
-            multi_cluster_services: HashMap::default(),
-            selections: Selections::default(),
-            services: HashMap::default(),
-            namespaces: Namespaces::default(),
-            clusters: BTreeMap::new(),
-            ids: ClusterIds::default(),
-            lost: HashMap::default(),
-            works: Works::default(),
-            refused: HashMap::default(),
-            exports: HubExports::default(),
-            imports: HubImports::default(),
-            dns: DnsEndpoints::default(),
-            name_requests: NameRequests::default(),
-            profiles: Profiles::default(),
-            evidence: HubEvidence::default(),
+            ..Self::default()
         }
     }
 
@@ -337,11 +323,7 @@ impl Hub {
                     change.services.insert(key);
                 }
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
     }
 
@@ -449,11 +431,7 @@ impl Hub {
                     self.remove_service(&key, now, change);
                 }
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
     }
 
@@ -540,11 +518,7 @@ impl Hub {
                     self.note_removal(&name, now, change);
                 }
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
     }
 

@@ -33,7 +33,6 @@ pub(crate) use self::objects::View;
 use self::outage::Outage;
 use self::paths::Paths;
 use self::scope::Scope;
-pub(crate) use self::slices::InTheWay;
 use self::slices::Slices;
 use self::state::Failing;
 pub use self::written::{Changed, Written};
@@ -41,19 +40,16 @@ use super::clusterset::{ExportView, ImportView};
 use super::quota::{BeyondQuota, Quota};
 use super::service::ServiceView;
 use crate::evidence::list::SuspendedDeletions;
-use crate::evidence::rollback::Suspicion;
 use crate::evidence::{MemberEvidence, Proof};
 use crate::model::map::{HashMap, HashSet};
 use crate::model::served::{Served, ServedImports};
-use crate::model::slice::{
-    AddressType, CopiedSlice, KarmadasSlice, SourceSlice, SourceVersion, Uid,
-};
+use crate::model::slice::{AddressType, CopiedSlice, SourceSlice, SourceVersion, Uid};
 use crate::model::{
     Configuration, Failure, FailureKind, Generation, Identity, MemberState, ReportedId, TimePoint,
 };
 
 /// Observed state of a member.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Member {
     /// Generation of its engagement.
     pub(super) generation: Generation,
@@ -84,7 +80,7 @@ pub struct Member {
     nodes: Nodes,
     paths: Paths,
     /// Evidence of what is absent from it.
-    evidence: MemberEvidence,
+    pub(super) evidence: MemberEvidence,
     probe_failure: Option<Failure>,
     failing: Option<Failing>,
     /// Time since which the member has been unreachable by the status of its Cluster. Dropped at
@@ -111,29 +107,7 @@ impl Member {
     pub fn new(generation: Generation) -> Self {
         Self {
             generation,
-            identity: None,
-            reported_id: None,
-            is_identified: false,
-            cluster_uid: None,
-            recorded_uid: None,
-            ttl_expired: false,
-            configuration: Configuration::default(),
-            refusals: Refusals::default(),
-            services: Objects::default(),
-            companions: HashMap::default(),
-            clusterset: Clusterset::default(),
-            slices: Slices::default(),
-            scope: Scope::default(),
-            namespaces: Namespaces::default(),
-            nodes: Nodes::default(),
-            paths: Paths::default(),
-            evidence: MemberEvidence::default(),
-            probe_failure: None,
-            failing: None,
-            recorded_outage: None,
-            outage: Outage::default(),
-            clusterset_outage: Outage::default(),
-            awaited_slices: HashMap::default(),
+            ..Self::default()
         }
     }
 
@@ -242,55 +216,10 @@ impl Member {
         self.slices.copies.get(key)?.get(name)
     }
 
-    /// Returns the slice that has the name of a copy of the service and is none.
-    pub(crate) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
-        self.slices.in_the_way(key, name)
-    }
-
-    /// Returns the copies of the Service of that key that were made on behalf of that owner and
-    /// lost their labels.
-    pub(crate) fn lost_copies(
-        &self,
-        service: &ServiceKey,
-        owner: &str,
-    ) -> impl Iterator<Item = &Arc<str>> {
-        self.slices.lost_copies(service, owner)
-    }
-
-    /// Returns the slices of other clusters that Karmada's own controllers maintain for the Service
-    /// of that key.
-    pub(crate) fn karmadas_slices(
-        &self,
-        service: &ServiceKey,
-    ) -> impl Iterator<Item = (&Arc<str>, &KarmadasSlice)> {
-        self.slices.of_karmada(service)
-    }
-
-    /// Returns the slice of that name that Karmada's own controllers maintain for the Service of
-    /// that key.
-    pub(crate) fn karmadas_slice(
-        &self,
-        service: &ServiceKey,
-        name: &str,
-    ) -> Option<&KarmadasSlice> {
-        self.slices.one_of_karmada(service, name)
-    }
-
     /// Returns the newest version of that slice that its cluster has lost, as a second list
     /// confirmed. Older versions are lost too.
     pub(crate) fn lost_versions(&self, source: &Uid) -> Option<u64> {
         self.evidence.rollbacks.lost_versions(source)
-    }
-
-    /// Notes that a copy names that version of a source slice, which is newer than the one that the
-    /// member shows.
-    pub(super) fn suspect_rollback(
-        &mut self,
-        key: &ServiceKey,
-        version: &SourceVersion,
-        now: TimePoint,
-    ) -> Suspicion {
-        self.evidence.rollbacks.suspect(key, version, now)
     }
 
     /// Returns the number of deletions that its initial lists suggest, compared with the sources
@@ -299,26 +228,10 @@ impl Member {
         self.evidence.suspected()
     }
 
-    /// Notes the number of deletions that its initial lists suggest.
-    pub(super) fn suspect_deletions(&mut self, deletions: usize, now: TimePoint) {
-        self.evidence.suspect(deletions, now);
-    }
-
     /// Returns the number of deletions that its lists suggest and that do not count yet, and the
     /// time since which they are as many.
     pub fn suspended_deletions(&self) -> SuspendedDeletions {
         self.evidence.suspended()
-    }
-
-    /// Whether complete lists of Services and EndpointSlices were observed.
-    pub(super) fn has_listed_natives(&self) -> bool {
-        self.evidence.has_listed_natives()
-    }
-
-    /// Marks its next lists as initial ones, from other watches. Returns true if lists were
-    /// complete before.
-    pub(super) fn expect_initial_lists(&mut self) -> bool {
-        self.evidence.expect_initial_lists()
     }
 
     /// Marks its next lists of ServiceExports and ServiceImports as initial ones if other versions
@@ -327,12 +240,6 @@ impl Member {
         let before = self.clusterset.served.as_ref();
         let is_same = before.is_none_or(|before| before.versions() == served.versions());
         !is_same && self.evidence.expect_clusterset_lists()
-    }
-
-    /// Drops suspected rollbacks: the next lists come from watches that did not observe them.
-    /// Returns the services that are to be reviewed.
-    pub(super) fn drop_suspected_rollbacks(&mut self) -> Vec<ServiceKey> {
-        self.evidence.rollbacks.drop_suspected()
     }
 
     /// Returns the Service, except one whose deletion was acknowledged.

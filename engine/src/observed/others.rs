@@ -1,13 +1,11 @@
 //! Changes of others to objects that causeway manages.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
-use crate::model::{ObjectId, TargetCluster, TimePoint};
-use crate::problem::Gap;
+use crate::model::{ObjectId, TargetCluster};
 
 impl Index {
     /// Returns the last writer of the object other than causeway, as far as one was observed.
@@ -45,31 +43,6 @@ impl Index {
             true => self.hub.refused.remove(key),
             false => self.hub.refused.insert(key.clone(), refused),
         };
-    }
-
-    /// Notes the objects that consumers now lack of a service that Karmada manages.
-    pub fn note_gaps(&mut self, key: &ServiceKey, gaps: BTreeSet<Gap>, now: TimePoint) {
-        self.gaps.note(key, gaps, now);
-    }
-
-    /// Notes the slices that now disagree with those of Kubernetes on readiness.
-    pub fn note_disagreements(
-        &mut self,
-        key: &ServiceKey,
-        slices: BTreeSet<(ClusterName, Arc<str>)>,
-        now: TimePoint,
-    ) {
-        self.disagreements.note(key, slices, now);
-    }
-
-    /// Notes the nodes by which clusters of other networks now reach the providers of a service.
-    pub fn note_entry_nodes(
-        &mut self,
-        key: &ServiceKey,
-        nodes: BTreeSet<(ClusterName, Box<str>)>,
-        now: TimePoint,
-    ) {
-        self.entry_nodes.note(key, nodes, now);
     }
 
     /// Returns the clusters in which Karmada cannot propagate the Service of that key because

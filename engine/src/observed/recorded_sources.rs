@@ -42,7 +42,7 @@ impl Index {
         now: TimePoint,
     ) -> Option<TimePoint> {
         let member = self.members.get_mut(provider)?;
-        match member.suspect_rollback(key, copied, now) {
+        match member.evidence.rollbacks.suspect(key, copied, now) {
             Suspicion::Noted => None,
             Suspicion::Later(at) => Some(at),
             Suspicion::Request => {
@@ -102,8 +102,8 @@ impl Index {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
-        let suspected = member.drop_suspected_rollbacks();
-        let has_listed = member.expect_initial_lists();
+        let suspected = member.evidence.rollbacks.drop_suspected();
+        let has_listed = member.evidence.expect_initial_lists();
         self.mark_services(suspected, Priority::Low);
         if has_listed {
             self.record_sources_in(name);
@@ -236,7 +236,7 @@ impl Index {
         }
         tracing::warn!(cluster = %name, missing = suspected, "deletions suspected by initial lists");
         if let Some(member) = self.members.get_mut(name) {
-            member.suspect_deletions(suspected, now);
+            member.evidence.suspect(suspected, now);
         }
         self.mark(Item::Cluster(name.clone()));
         self.mark_all_services();
@@ -257,7 +257,7 @@ impl Index {
     /// holds objects.
     fn compare_services(&mut self, name: &ClusterName) {
         let member = self.members.get(name);
-        let Some(member) = member.filter(|member| member.has_listed_natives()) else {
+        let Some(member) = member.filter(|member| member.evidence.has_listed_natives()) else {
             return;
         };
         let hub = &self.hub;

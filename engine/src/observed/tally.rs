@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use causeway::domain::ServiceKey;
+
+use crate::model::map::HashMap;
+
 /// Number of services under each label that any has.
 #[derive(Debug)]
 pub(crate) struct Tally<L>(BTreeMap<L, usize>);
@@ -53,5 +57,42 @@ impl<L: Ord + Clone> Tally<L> {
     pub(crate) fn clear(&mut self) -> Vec<(L, usize)> {
         let labels = std::mem::take(&mut self.0).into_keys();
         labels.map(|label| (label, 0)).collect()
+    }
+}
+
+/// Labels of services, and the number of services under each label.
+#[derive(Debug)]
+pub(crate) struct LabelNotes<S, L> {
+    /// Labels of each service that has any.
+    services: HashMap<ServiceKey, S>,
+    counts: Tally<L>,
+}
+
+impl<S, L> Default for LabelNotes<S, L> {
+    fn default() -> Self {
+        Self {
+            services: HashMap::default(),
+            counts: Tally::default(),
+        }
+    }
+}
+
+impl<S, L> LabelNotes<S, L>
+where
+    S: IntoIterator<Item = L> + Clone + Default + PartialEq,
+    L: Ord + Clone,
+{
+    /// Notes the labels of a service. Returns the counts that changed.
+    pub(crate) fn note(&mut self, key: &ServiceKey, labels: S) -> Vec<(L, usize)> {
+        let before = match labels == S::default() {
+            true => self.services.remove(key),
+            false => self.services.insert(key.clone(), labels.clone()),
+        };
+        self.counts.replace(before.unwrap_or_default(), labels)
+    }
+
+    /// Drops all labels. Returns the counts that changed.
+    pub(crate) fn clear(&mut self) -> Vec<(L, usize)> {
+        std::mem::take(self).counts.clear()
     }
 }

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ClusterName;
 
-use super::tally::Tally;
-use crate::model::map::HashMap;
+use super::tally::LabelNotes;
 
 /// Provider that consumers of other networks do not reach, and the reason.
 type Unreached = (ClusterName, &'static str);
@@ -18,30 +17,4 @@ pub(crate) type UnreachedOfService = BTreeSet<Unreached>;
 pub(crate) type UnreachedCount = (Unreached, usize);
 
 /// Providers that consumers of other networks do not reach, by service.
-#[derive(Debug, Default)]
-pub(crate) struct UnreachedNotes {
-    /// Services with any such provider.
-    services: HashMap<ServiceKey, UnreachedOfService>,
-    counts: Tally<Unreached>,
-}
-
-impl UnreachedNotes {
-    /// Notes the providers of a service that consumers of other networks do not reach. Returns the
-    /// counts that changed.
-    pub(crate) fn note(
-        &mut self,
-        key: &ServiceKey,
-        unreached: UnreachedOfService,
-    ) -> Vec<UnreachedCount> {
-        let before = match unreached.is_empty() {
-            true => self.services.remove(key),
-            false => self.services.insert(key.clone(), unreached.clone()),
-        };
-        self.counts.replace(before.unwrap_or_default(), unreached)
-    }
-
-    /// Drops all notes. Returns the counts that changed.
-    pub(crate) fn clear(&mut self) -> Vec<UnreachedCount> {
-        std::mem::take(self).counts.clear()
-    }
-}
+pub(crate) type UnreachedNotes = LabelNotes<UnreachedOfService, Unreached>;

@@ -1,11 +1,9 @@
 //! Number of MultiClusterServices that are not Ready, by reason.
 
 use causeway::api::condition::{self, TRUE};
-use causeway::domain::ServiceKey;
 
 use super::hub::McsView;
-use super::tally::Tally;
-use crate::model::map::HashMap;
+use super::tally::LabelNotes;
 use crate::reasons::Reason;
 
 /// Reasons of a Ready condition that is not true. A status may hold a reason that somebody else
@@ -29,31 +27,7 @@ pub(crate) const OTHER: &str = "Other";
 pub(crate) type ReasonCount = (&'static str, usize);
 
 /// Reasons why MultiClusterServices are not Ready, by service.
-#[derive(Debug, Default)]
-pub(crate) struct UnreadyNotes {
-    services: HashMap<ServiceKey, &'static str>,
-    counts: Tally<&'static str>,
-}
-
-impl UnreadyNotes {
-    /// Notes the reason why a service is not Ready, or that it is. Returns the counts that changed.
-    pub(crate) fn note(
-        &mut self,
-        key: &ServiceKey,
-        reason: Option<&'static str>,
-    ) -> Vec<ReasonCount> {
-        let before = match reason {
-            Some(reason) => self.services.insert(key.clone(), reason),
-            None => self.services.remove(key),
-        };
-        self.counts.replace(before, reason)
-    }
-
-    /// Drops all notes. Returns the counts that changed.
-    pub(crate) fn clear(&mut self) -> Vec<ReasonCount> {
-        std::mem::take(self).counts.clear()
-    }
-}
+pub(crate) type UnreadyNotes = LabelNotes<Option<&'static str>, &'static str>;
 
 /// Returns the reason why a MultiClusterService is not Ready; `None` if it is Ready or terminating.
 pub(crate) fn not_ready(mcs: &McsView) -> Option<&'static str> {

@@ -107,6 +107,13 @@ fn concerns(index: &Index, key: &ServiceKey) -> bool {
     })
 }
 
+/// Whether a member takes no part in the clusterset, or is being removed.
+fn is_out(index: &Index, name: &ClusterName) -> bool {
+    let state = index.member_state(name);
+    matches!(state, MemberState::LeftOut(_) | MemberState::NotJoined)
+        || index.is_being_removed(name)
+}
+
 /// Returns the desired import of each member, and the members that import nothing.
 fn desired_imports<'a>(
     source: &Source<'a>,
@@ -120,11 +127,7 @@ fn desired_imports<'a>(
     let index = source.index;
     let (mut imports, mut not_importing) = (BTreeMap::new(), BTreeMap::new());
     for (name, member) in index.members() {
-        let left_out = matches!(
-            index.member_state(name),
-            MemberState::LeftOut(_) | MemberState::NotJoined
-        );
-        if left_out || index.is_being_removed(name) {
+        if is_out(index, name) {
             continue;
         }
         let served = match source.served(name, member) {

@@ -214,9 +214,17 @@ impl DesiredCopies {
         Self::all(Ruling::Hold(why))
     }
 
-    /// Returns decisions to withdraw every copy.
-    pub(crate) fn withdraw_all(why: Withdraw) -> Self {
-        Self::all(Ruling::Withdraw(why))
+    /// Returns decisions to withdraw every copy from a member that does not consume the service.
+    pub(crate) fn of_no_consumer() -> Self {
+        Self::all(Ruling::requested(Request::NotConsumer))
+    }
+
+    /// Returns decisions to withdraw every copy, because another Service has the name of the one
+    /// that receives the endpoints. `conflict` is the observed Service or its problem.
+    pub(crate) fn of_conflict<T>(conflict: &T) -> Self {
+        let proof = Proof::of_presence(conflict);
+        let withdraw = Withdraw::Observed(Observation::ServiceConflict, proof);
+        Self::all(Ruling::Withdraw(withdraw))
     }
 
     /// Returns the decision about a copy of a provider, by its name and the version of its source.
@@ -407,21 +415,11 @@ impl Planner<'_> {
         let Some(role) = self.consumer.role(provider.name) else {
             return OfProvider::All(Ruling::requested(Request::NotPreferred));
         };
-        let (key, exposure) = (self.origin.key, self.origin.exposure);
-        let index = self.origin.index;
-        let entry = provider.entry((index, key), exposure, self.consumer.network);
-        let refused = Err(NoEntry::HeadlessConsumer);
-        let is_refused = self.consumer.is_headless && entry.is_some_and(Result::is_ok);
-        let entry = if is_refused { Some(&refused) } else { entry };
-        if let Some(entry) = entry {
-            let entries = &mut self.desired.entries;
-            entries.insert(provider.name.clone(), entry.clone());
-        }
-        let entry = match entry {
-            Some(Err(why)) => return OfProvider::All(why.ruling()),
-            Some(Ok(entry)) => Some(entry),
-            None => None,
+        let entry = match self.enter(provider) {
+            Ok(entry) => entry,
+            Err(ruling) => return OfProvider::All(ruling),
         };
+        let key = self.origin.key;
         let count = member.sources(key).count();
         if count > MOST_SLICES {
             let example = || Some(NotCopied::TooManySlices);
@@ -435,32 +433,53 @@ impl Planner<'_> {
             role,
             entry,
         });
+        let slice = |name| Slice {
+            provider,
+            name,
+            proof,
+            template: &template,
+        };
         if let Some(entry) = entry {
             for source in entry.slices() {
-                let slice = Slice {
-                    provider,
-                    name: &key.name,
-                    proof,
-                    template: &template,
-                };
-                self.add_slice(&slice, &source, member, outcomes);
+                self.add_slice(&slice(&key.name), &source, member, outcomes);
             }
             self.note_redundant(provider, member);
             return OfProvider::Known(proof);
         }
         for (name, candidate) in candidates(member, key) {
-            let slice = Slice {
-                provider,
-                name,
-                proof,
-                template: &template,
-            };
+            let slice = slice(name);
             match candidate {
                 Ok(source) => self.add_slice(&slice, source, member, outcomes),
                 Err((why, source)) => self.skip(&slice, source, Skipped::Unfit(why), outcomes),
             }
         }
         OfProvider::Known(proof)
+    }
+
+    /// Notes and returns the entry by which the consumer reaches a provider; `None` where it reaches
+    /// the pods.
+    ///
+    /// # Errors
+    /// The decision about all copies of a provider that the consumer does not reach.
+    fn enter<'p>(&mut self, provider: &'p Provider<'_>) -> Result<Option<&'p Arc<Entry>>, Ruling> {
+        let Origin {
+            index,
+            key,
+            exposure,
+            ..
+        } = *self.origin;
+        let Some(found) = provider.entry((index, key), exposure, self.consumer.network) else {
+            return Ok(None);
+        };
+        let refused = Err(NoEntry::HeadlessConsumer);
+        let is_refused = self.consumer.is_headless && found.is_ok();
+        let entry = if is_refused { &refused } else { found };
+        let entries = &mut self.desired.entries;
+        entries.insert(provider.name.clone(), entry.clone());
+        match entry {
+            Ok(_) => Ok(found.as_ref().ok()),
+            Err(why) => Err(why.ruling()),
+        }
     }
 
     /// Notes the redundant slices of a provider that is reached by an entry.
@@ -541,11 +560,12 @@ impl Planner<'_> {
             let copy = outcomes.name(self.origin.exposure, provider, name, *family);
             self.desired.unwanted.insert(copy, ruling);
         }
+        let example = || match &why {
+            Skipped::Unfit(unfit) if slices > 0 => Some(NotCopied::Unfit(unfit.clone())),
+            _ => template.first_refusal(source),
+        };
         self.desired
-            .note_refused(provider, endpoints, slices, || match slices {
-                0 => template.first_refusal(source),
-                _ => why.of_whole_slice(),
-            });
+            .note_refused(provider, endpoints, slices, example);
         let of_provider = self.desired.skipped.entry(provider.clone()).or_default();
         of_provider.insert(name.clone(), why);
     }

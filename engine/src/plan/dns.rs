@@ -24,6 +24,7 @@ use super::entry_clusters::{EntryCluster, EntryClusters, EntryState};
 use super::inputs::Inputs;
 use super::placement::Placement;
 use super::provider_use::{ProviderUses, UnreachablePolicy};
+use crate::model::object::{new_meta, own_labels};
 use crate::model::{Failure, FailureKind, HubDnsEndpoint, RecordedTargets, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::{DnsKnowledge, McsView};
@@ -46,7 +47,7 @@ pub(crate) enum NamePlan {
 }
 
 /// Names of a service, and the records that they should have.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DesiredName {
     /// Names that the service owns. Without any, it has no DNSEndpoint.
     pub owned: Vec<Box<str>>,
@@ -67,13 +68,14 @@ pub(crate) struct DesiredName {
 }
 
 /// Origin of the targets of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Basis {
     /// Clusters that can serve, or of which nothing proves that they cannot.
     Serving,
     /// Clusters that are out of reach: no other cluster can serve.
     Standby,
     /// No cluster can serve: the last targets stay.
+    #[default]
     Last,
 }
 
@@ -111,12 +113,11 @@ pub(super) fn plan(
         RequestedHostnames::Unreadable => NamePlan::Untouched,
         RequestedHostnames::Names(names) => {
             let entries = Entries {
-                index: inputs.index,
-                key: inputs.key,
+                inputs,
                 placement,
                 entry_clusters,
             };
-            NamePlan::Wanted(desired_name(inputs, mcs, names, &entries))
+            NamePlan::Wanted(desired_name(mcs, names, &entries))
         }
     }
 }
@@ -124,8 +125,7 @@ pub(super) fn plan(
 /// Clusters whose load balancers clients outside all clusters use: the entry clusters of the service
 /// if it has any, otherwise its providers.
 struct Entries<'a> {
-    index: &'a Index,
-    key: &'a ServiceKey,
+    inputs: Inputs<'a>,
     placement: &'a Placement,
     entry_clusters: Option<&'a EntryClusters>,
 }
@@ -139,17 +139,17 @@ impl<'a> Entries<'a> {
     }
 
     /// Returns those that the service does not use as they are.
-    fn uses(&self, inputs: Inputs<'_>, mcs: &McsView) -> Cow<'a, ProviderUses> {
+    fn uses(&self, mcs: &McsView) -> Cow<'a, ProviderUses> {
         if let Some(entries) = self.entry_clusters {
             return Cow::Borrowed(&entries.uses);
         }
+        let (index, settings) = (self.inputs.index, self.inputs.settings);
         let policy = UnreachablePolicy {
             requested: mcs.failover.unreachable,
-            default: inputs.settings.unreachable,
+            default: settings.unreachable,
             headless: false,
         };
-        let (names, now) = (self.names(), inputs.now);
-        let uses = ProviderUses::of(self.index, inputs.settings, policy, names, now);
+        let uses = ProviderUses::of(index, settings, policy, self.names(), self.inputs.now);
         Cow::Owned(uses)
     }
 
@@ -166,7 +166,7 @@ impl<'a> Entries<'a> {
         let (mut serving, mut standby) = (RecordedTargets::new(), RecordedTargets::new());
         for name in self.names().filter(|name| uses.unused(name).is_none()) {
             let (ingress, can_serve) = self.entry(name);
-            let mut found = Found::read(self.index, ingress, is_alone);
+            let mut found = Found::read(self.inputs.index, ingress, is_alone);
             lookups.append(&mut found.lookups);
             let known = recorded.get(name);
             let targets = match can_serve {
@@ -189,12 +189,13 @@ impl<'a> Entries<'a> {
         if let Some(entries) = self.entry_clusters {
             return entries.get(name).map_or((&[], None), of_entry_cluster);
         }
-        let Some(member) = self.index.member(name) else {
+        let (index, key) = (self.inputs.index, self.inputs.key);
+        let Some(member) = index.member(name) else {
             return (&[], None);
         };
-        let service = member.service(self.key);
+        let service = member.service(key);
         let ingress = service.map(|service| &*service.ingress);
-        (ingress.unwrap_or_default(), member.has_ready(self.key))
+        (ingress.unwrap_or_default(), member.has_ready(key))
     }
 }
 
@@ -210,18 +211,16 @@ fn of_entry_cluster(entry: &EntryCluster) -> (&[LoadBalancerIngress], Option<boo
     (entry.addresses.as_deref().unwrap_or_default(), can_serve)
 }
 
-fn desired_name(
-    inputs: Inputs<'_>,
-    mcs: &McsView,
-    hostnames: &Hostnames,
-    entries: &Entries<'_>,
-) -> DesiredName {
-    let (index, key) = (inputs.index, inputs.key);
+fn desired_name(mcs: &McsView, hostnames: &Hostnames, entries: &Entries<'_>) -> DesiredName {
+    let (index, key) = (entries.inputs.index, entries.inputs.key);
     let (owned, taken) = split(index, key, hostnames);
     if owned.is_empty() {
-        return DesiredName::all_taken(taken);
+        return DesiredName {
+            taken,
+            ..DesiredName::default()
+        };
     }
-    let uses = entries.uses(inputs, mcs);
+    let uses = entries.uses(mcs);
     let known = match index.dns_endpoint(key) {
         DnsKnowledge::Known(known) => known,
         _ => None,
@@ -284,8 +283,7 @@ fn first_with_records(
         (basis, records(hostnames, routing, &targets), targets)
     });
     let mut found = all.filter(|(_, records, _)| !records.is_empty());
-    let nothing = || (Basis::Last, Vec::new(), RecordedTargets::new());
-    found.next().unwrap_or_else(nothing)
+    found.next().unwrap_or_default()
 }
 
 /// Targets of one cluster.
@@ -434,19 +432,6 @@ pub(crate) enum NameState<'a> {
 }
 
 impl DesiredName {
-    fn all_taken(taken: Vec<(Box<str>, ServiceKey)>) -> Self {
-        Self {
-            owned: Vec::new(),
-            taken,
-            targets: RecordedTargets::new(),
-            routing: None,
-            basis: Basis::Last,
-            records: Vec::new(),
-            lookups: BTreeSet::new(),
-            again_at: None,
-        }
-    }
-
     /// Returns the state of all names, each name once; nothing while DNSEndpoints are unknown.
     /// `failure` is that of the write of the DNSEndpoint.
     pub(crate) fn states<'a>(
@@ -529,15 +514,11 @@ impl DesiredName {
 
     /// Returns the object to create.
     pub(crate) fn object(&self, key: &ServiceKey, owner: &str, hub: &str) -> DNSEndpoint {
-        let own = [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)];
+        let annotations = [(labels::TARGETS.to_owned(), self.recorded())].into();
         DNSEndpoint {
             metadata: ObjectMeta {
-                name: Some(key.name.to_string()),
-                namespace: Some(key.namespace.to_string()),
-                labels: Some(own.map(|(name, value)| (name.into(), value.into())).into()),
-                annotations: Some([(labels::TARGETS.to_owned(), self.recorded())].into()),
                 owner_references: Some(vec![reference(key, owner)]),
-                ..ObjectMeta::default()
+                ..new_meta(key, own_labels(hub), annotations)
             },
             spec: DNSEndpointSpec {
                 endpoints: self.records.clone(),

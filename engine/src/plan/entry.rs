@@ -65,7 +65,7 @@ pub(crate) enum CompanionType {
 }
 
 /// Endpoints by which clusters of other networks reach a provider, of both address families.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Entry {
     ports: Box<[SlicePort]>,
     endpoints: Vec<EntryEndpoint>,
@@ -76,7 +76,7 @@ pub(crate) struct Entry {
 }
 
 /// Endpoints of a provider to which an entry leads.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Behind {
     /// Whether they are only those that the Service selects.
     selected: bool,
@@ -129,7 +129,8 @@ impl Entry {
         let reach = site.reach.ok_or(NoEntry::NotDeclared)?;
         let Some(service) = site.member.service(site.key) else {
             return match site.lacks_slices() {
-                true => Ok(Self::empty()),
+                // The entry to a Service that is gone with its slices leads nowhere.
+                true => Ok(Self::default()),
                 false => Err(EntryUnknown::Service.into()),
             };
         };
@@ -159,19 +160,6 @@ impl Entry {
             behind: Behind { selected, nodes },
             version: sources.first().map(|source| source.version.clone()),
         })
-    }
-
-    /// Returns the entry to a Service that is gone with its slices: it leads nowhere.
-    fn empty() -> Self {
-        Self {
-            ports: Box::default(),
-            endpoints: Vec::new(),
-            behind: Behind {
-                selected: false,
-                nodes: None,
-            },
-            version: None,
-        }
     }
 
     /// Returns its slices, one for each address family that it has.
@@ -424,40 +412,28 @@ impl<'a> Site<'a> {
             false => all_nodes(nodes, kind, door, sources),
         };
         let mut all = self.sources().flat_map(|source| source.endpoints());
-        let mut behind = sources.iter().flat_map(|source| source.endpoints());
-        match (endpoints.is_empty(), all.next()) {
-            (true, Some(_)) => {
-                let why = match behind.next() {
-                    None => Why::NotSelected,
-                    Some(first) => {
-                        let no_node = first.node.is_none() && behind.all(|one| one.node.is_none());
-                        let is_without = no_node && ports.is_local;
-                        if is_without {
-                            Why::NoNode
-                        } else {
-                            Why::NoAddress
-                        }
-                    }
-                };
-                Err(NoEntry::of_service(service, why))
-            }
-            _ => Ok(Found {
-                door: Door::of(door, ports),
-                endpoints,
-                nodes: nodes.leading(ports.is_local),
-            }),
+        if endpoints.is_empty() && all.next().is_some() {
+            let behind = || sources.iter().flat_map(|source| source.endpoints());
+            let has_node = || behind().any(|one| one.node.is_some());
+            let why = match behind().next() {
+                None => Why::NotSelected,
+                Some(_) if ports.is_local && !has_node() => Why::NoNode,
+                Some(_) => Why::NoAddress,
+            };
+            return Err(NoEntry::of_service(service, why));
         }
+        Ok(Found {
+            door: Door {
+                service: door,
+                number: Box::new(|port| ports.get(port)),
+            },
+            endpoints,
+            nodes: nodes.leading(ports.is_local),
+        })
     }
 }
 
-impl<'a> Door<'a> {
-    fn of(service: &'a ServiceView, ports: &'a NodePorts) -> Self {
-        Self {
-            service,
-            number: Box::new(|port| ports.get(port)),
-        }
-    }
-
+impl Door<'_> {
     /// Returns the ports of the entry: those of the Service that any slice has, under their names.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::model::TimePoint;
 use crate::model::map::HashSet;
 use crate::observed::Index;
 use crate::observed::hub::Lost;
-use crate::observed::service::{PortShape, ServiceKind, ServiceView};
+use crate::observed::service::{PortShape, ServiceView};
 use crate::problem::Problem;
 
 /// Exposed part of a service.
@@ -100,21 +100,11 @@ fn forgotten_until(
 fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &ServiceView) -> Exposed {
     let (index, key, now) = (inputs.index, inputs.key, inputs.now);
     let grace = inputs.settings.service_grace;
-    if service.shape.kind == ServiceKind::ExternalName {
+    if service.is_external_name() {
         return Exposed::nothing(State::Held, Problem::ExternalName, None);
     }
     let live = service.ports();
-    let missing: Vec<&ExposedPort> = spec.ports.missing_from(&live).collect();
-    let state = State::Service(service.clone().into());
-    if missing.is_empty() {
-        let ports = chosen(&spec.ports, &service.shape.ports, &[]);
-        return Exposed {
-            state,
-            ports,
-            problem: None,
-            again_at: None,
-        };
-    }
+    let missing: Vec<_> = spec.ports.missing_from(&live).cloned().collect();
     let lost = index.lost_service(key);
     let mut held = held_ports(lost, &missing, grace, now);
     for entry in missing.iter().filter(|entry| !was_lost(lost, entry)) {
@@ -123,19 +113,19 @@ fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &Servic
     let held_until = held.iter().map(|(_, until)| *until).min();
     let held: Vec<_> = held.into_iter().map(|(shape, _)| shape).collect();
     let ports = chosen(&spec.ports, &service.shape.ports, &held);
-    let problem = Problem::PortNotFound {
-        missing: missing.into_iter().cloned().collect(),
+    let problem = (!missing.is_empty()).then_some(Problem::PortNotFound {
+        missing,
         has: live,
         held_until,
-    };
-    if ports.is_empty() {
-        return Exposed::nothing(State::Nothing, problem, None);
-    }
-    Exposed {
-        state,
-        ports,
-        problem: Some(problem),
-        again_at: held_until,
+    });
+    match problem {
+        Some(problem) if ports.is_empty() => Exposed::nothing(State::Nothing, problem, None),
+        problem => Exposed {
+            state: State::Service(service.clone().into()),
+            ports,
+            problem,
+            again_at: held_until,
+        },
     }
 }
 
@@ -143,7 +133,7 @@ fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &Servic
 /// with the end of its grace period.
 fn held_ports(
     lost: Option<&Lost>,
-    missing: &[&ExposedPort],
+    missing: &[ExposedPort],
     grace: Duration,
     now: TimePoint,
 ) -> Vec<(PortShape, TimePoint)> {

@@ -118,14 +118,20 @@ fn has_ready_endpoints(index: &Index, key: &ServiceKey, placement: &Placement) -
     })
 }
 
-/// Returns the providers and consumers whose state is not known.
+/// Returns the providers and consumers whose state is not known, and the providers of which a slice
+/// that cannot be read may have the only ready endpoint.
 fn unknown(index: &Index, key: &ServiceKey, placement: &Placement) -> BTreeSet<ClusterName> {
-    let all = placement.providers().chain(placement.consumers());
     let is_known = |name: &ClusterName| {
         index.member_state(name) == MemberState::Synced
             && index.member(name).is_some_and(|member| member.covers(key))
     };
-    all.filter(|name| !is_known(name)).cloned().collect()
+    let is_read = |name: &ClusterName| {
+        let member = index.member(name);
+        is_known(name) && member.is_some_and(|member| member.has_ready(key).is_some())
+    };
+    let providers = placement.providers().filter(|name| !is_read(name));
+    let consumers = placement.consumers().filter(|name| !is_known(name));
+    providers.chain(consumers).cloned().collect()
 }
 
 /// Returns the members that hold objects of causeway.
@@ -142,7 +148,7 @@ fn left(index: &Index, key: &ServiceKey) -> KarmadaLeftovers {
         }),
         slices: holders(&|member| {
             let mut copies = member.copies(key);
-            copies.any(|(_, copy)| *copy.view.hub == *hub && copy.view.exposure == Exposure::Native)
+            copies.any(|(_, copy)| copy.view.is_of(hub, Exposure::Native))
         }),
     }
 }

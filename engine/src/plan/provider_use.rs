@@ -120,17 +120,13 @@ impl ProviderUses {
                 && let Some(until) = index.answers_until(name, now)
             {
                 // Its endpoints answer: only its API server is gone. Each consumer decides.
-                let known = uses.again_at;
-                uses.again_at = Some(known.map_or(until, |known| known.min(until)));
+                uses.again_at = uses.again_at.into_iter().chain([until]).min();
                 if next.is_some() {
                     continue;
                 }
             }
             match next {
-                _ if end > now => {
-                    let known = uses.again_at;
-                    uses.again_at = Some(known.map_or(end, |known| known.min(end)));
-                }
+                _ if end > now => uses.again_at = uses.again_at.into_iter().chain([end]).min(),
                 Some(why) => drop(uses.unused.insert(name.clone(), why)),
                 None => drop(uses.standby.insert(name.clone())),
             }

@@ -6,16 +6,16 @@ use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::ServiceKey;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::clusterset::exports::validity;
 use super::clusterset::merge::{ImportPort, ImportShape};
 use super::clusterset::{Clusterset, DesiredImport, Imports, import};
-use super::copies::{DesiredCopies, Request, Withdraw};
+use super::copies::DesiredCopies;
 use super::desired::{Desired, DesiredMember, Members};
 use super::placement::Roles;
 use super::provider_use::Unused;
 use super::service::DesiredService;
+use crate::model::object::{new_meta, own_labels};
 use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::member::{Member, NamespaceState};
@@ -85,7 +85,7 @@ fn desired_import(
         served,
         service: None,
         import: import::plan(served, &shape, owner, (key, Some(service)), None),
-        copies: DesiredCopies::withdraw_all(Withdraw::Requested(Request::NotConsumer)),
+        copies: DesiredCopies::of_no_consumer(),
         problem: None,
         unresolved: None,
         karmadas: false,
@@ -117,16 +117,7 @@ fn shape(service: &ServiceView, desired: &DesiredMember) -> Option<ImportShape> 
 
 /// Returns the ServiceExport of a provider.
 pub(crate) fn export(key: &ServiceKey, version: Version, hub: &str, owner: &str) -> ServiceExport {
-    let metadata = ObjectMeta {
-        name: Some(key.name.to_string()),
-        namespace: Some(key.namespace.to_string()),
-        labels: Some(
-            [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-        ),
-        annotations: Some([(labels::OWNER.to_owned(), owner.to_owned())].into()),
-        ..ObjectMeta::default()
-    };
+    let annotations = [(labels::OWNER.to_owned(), owner.to_owned())].into();
+    let metadata = new_meta(key, own_labels(hub), annotations);
     ServiceExport::new(version, metadata, ServiceExportSpec::default())
 }

@@ -10,12 +10,12 @@ use causeway::domain::{ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{
     self as core, ClientIPConfig, Service, ServiceSpec, SessionAffinityConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::balancer::Balancer;
 use super::capabilities::Capabilities;
 use super::entry::CompanionType;
+use crate::model::object::{new_meta, own_labels};
 use crate::observed::selector::Selector;
 use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::problem::ServiceProblem;
@@ -222,7 +222,7 @@ fn foreign_ports(
     key: &ServiceKey,
     exposed: &[PortShape],
 ) -> (Vec<ServicePort>, Option<ServiceProblem>) {
-    if service.shape.kind == ServiceKind::ExternalName {
+    if service.is_external_name() {
         return (Vec::new(), Some(ServiceProblem::ExternalName(key.clone())));
     }
     let ports = service.ports();
@@ -299,13 +299,7 @@ impl OwnService {
             None => Vec::from_iter(derived.and_then(|derived| derived.family.clone())),
         };
         let mut service = Service {
-            metadata: ObjectMeta {
-                name: Some(key.name.to_string()),
-                namespace: Some(key.namespace.to_string()),
-                labels: Some(self.labels(hub)),
-                annotations: Some(self.annotations()),
-                ..ObjectMeta::default()
-            },
+            metadata: new_meta(key, self.labels(hub), self.annotations()),
             spec: Some(ServiceSpec {
                 cluster_ip: match &addresses {
                     _ if headless => Some("None".to_owned()),
@@ -336,14 +330,9 @@ impl OwnService {
     }
 
     fn labels(&self, hub: &str) -> BTreeMap<String, String> {
-        let derived = self.derived.as_ref();
-        let derived =
-            derived.map(|derived| (labels::MULTICLUSTER_SERVICE_NAME, derived.of.as_str()));
-        let own = [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)];
-        own.into_iter()
-            .chain(derived)
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
+        let of = self.derived.as_ref().map(|derived| derived.of.clone());
+        let of = of.map(|of| (labels::MULTICLUSTER_SERVICE_NAME.to_owned(), of));
+        own_labels(hub).into_iter().chain(of).collect()
     }
 
     fn annotations(&self) -> BTreeMap<String, String> {
@@ -413,7 +402,8 @@ fn family_policy(shape: &ServiceShape) -> &'static str {
     }
 }
 
-fn affinity_config(seconds: i32) -> SessionAffinityConfig {
+/// Returns the configuration of a session affinity that lasts so many seconds.
+pub(crate) fn affinity_config(seconds: i32) -> SessionAffinityConfig {
     SessionAffinityConfig {
         client_ip: Some(ClientIPConfig {
             timeout_seconds: Some(seconds),

@@ -12,7 +12,7 @@ mod subset;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, Ranges, Share};
+use causeway::domain::{ClusterName, Ranges, ServicePort, Share};
 
 use self::divide::{Division, Part};
 pub(crate) use self::subset::Subset;
@@ -167,9 +167,10 @@ impl Request<'_> {
             shares.is_applied = false;
             return Some(shares);
         }
-        let own = self.own(consumer, member, frontend, shares.seed);
-        let mut is_known = own.is_ok();
-        let mut found: Vec<_> = own.unwrap_or_default().into_iter().collect();
+        let own = self.own(member, frontend, shares.seed);
+        let mut is_known = own.is_some();
+        let own = own.filter(|own| own.iter().any(|all| !all.is_empty()));
+        let mut found: Vec<_> = own.map(|own| (consumer, own, true)).into_iter().collect();
         for provider in self.active(consumer, tiers) {
             match self.hashes(provider, consumer, frontend, shares.seed) {
                 Some(hashes) => found.push((provider.name, hashes, false)),
@@ -214,7 +215,7 @@ impl Request<'_> {
         let mut held = Held::default();
         let (exposure, hub) = (self.of.exposure, self.of.index.hub_uid());
         let copies = member.copies(self.of.key).map(|(_, copy)| &copy.view);
-        let own = copies.filter(|copy| copy.exposure == exposure && *copy.hub == *hub);
+        let own = copies.filter(|copy| copy.is_of(hub, exposure));
         for copy in own {
             let provider = copy.source_cluster.as_deref();
             let Some(Ok(provider)) = provider.map(ClusterName::try_from) else {
@@ -232,37 +233,14 @@ impl Request<'_> {
         held
     }
 
-    /// Returns the consumer's own ready pods, which are always used natively. In the clusterset it
-    /// is a provider like others.
-    ///
-    /// # Errors
-    /// They are unknown.
-    fn own<'n>(
-        &self,
-        consumer: &'n ClusterName,
-        member: &Member,
-        frontend: &Frontend<'_>,
-        seed: u64,
-    ) -> Result<Option<Found<'n>>, UnknownEndpoints> {
-        let key = self.of.key;
+    /// Returns the hashes of the consumer's own ready pods, which are always used natively; `None`
+    /// where they are unknown. In the clusterset it is a provider like others.
+    fn own(&self, member: &Member, frontend: &Frontend<'_>, seed: u64) -> Option<Hashes> {
         if self.of.exposure != Exposure::Native {
-            return Ok(None);
+            return Some(Hashes::default());
         }
-        let ports = tiers::own_ports(key, member, frontend);
-        let fit = PortFit {
-            provider: &ports,
-            consumer: frontend.ports,
-        };
-        if member.sources(key).count() > MOST_SLICES {
-            return Err(UnknownEndpoints);
-        }
-        let sources = candidates(member, key).filter_map(|(_, source)| source.ok());
-        let hashes = ready(sources, &fit, &Ranges::default(), frontend, seed);
-        let hashes = hashes.ok_or(UnknownEndpoints)?;
-        Ok(hashes
-            .iter()
-            .any(|all| !all.is_empty())
-            .then_some((consumer, hashes, true)))
+        let ports = tiers::own_ports(self.of.key, member, frontend);
+        self.of_pods((member, &*ports), &Ranges::default(), frontend, seed)
     }
 
     /// Returns the hashes of the ready endpoints that the copies of a provider hold; `None` where
@@ -277,10 +255,7 @@ impl Request<'_> {
         let (index, key) = (self.of.index, self.of.key);
         let member = provider.member?;
         member.sources_absence(key)?;
-        let fit = PortFit {
-            provider: &provider.ports,
-            consumer: frontend.ports,
-        };
+        let ports = &*provider.ports;
         let network = index.network(consumer);
         match provider.entry((index, key), self.of.exposure, &network) {
             Some(Err(NoEntry::Unknown(_))) => None,
@@ -288,26 +263,44 @@ impl Request<'_> {
             Some(Ok(entry)) => {
                 let slices: Vec<_> = entry.slices().collect();
                 let ranges = index.entry_ranges(provider.name);
-                ready(slices.iter(), &fit, &ranges, frontend, seed)
+                ready(slices.iter(), ports, &ranges, frontend, seed)
             }
-            None if member.sources(key).count() > MOST_SLICES => None,
-            None => {
-                let sources = candidates(member, key).filter_map(|(_, source)| source.ok());
-                ready(sources, &fit, &provider.ranges, frontend, seed)
-            }
+            None => self.of_pods((member, ports), &provider.ranges, frontend, seed),
         }
+    }
+
+    /// Returns the hashes of the ready endpoints of a member's own slices, whose Service has these
+    /// ports; `None` where they are unknown.
+    fn of_pods(
+        &self,
+        (member, ports): (&Member, &[ServicePort]),
+        ranges: &Ranges,
+        frontend: &Frontend<'_>,
+        seed: u64,
+    ) -> Option<Hashes> {
+        let key = self.of.key;
+        if member.sources(key).count() > MOST_SLICES {
+            return None;
+        }
+        let sources = candidates(member, key).filter_map(|(_, source)| source.ok());
+        ready(sources, ports, ranges, frontend, seed)
     }
 }
 
-/// Returns the hashes of the ready endpoints of these slices that are copied; `None` if a slice is
-/// behind a change of the ports, so that its copy stays as it is.
+/// Returns the hashes of the ready endpoints of these slices that are copied, given the ports of
+/// the provider's Service; `None` if a slice is behind a change of the ports, so that its copy stays
+/// as it is.
 fn ready<'s>(
     sources: impl Iterator<Item = &'s Arc<SourceSlice>>,
-    fit: &PortFit<'_>,
+    ports: &[ServicePort],
     ranges: &Ranges,
     frontend: &Frontend<'_>,
     seed: u64,
 ) -> Option<Hashes> {
+    let fit = PortFit {
+        provider: ports,
+        consumer: frontend.ports,
+    };
     let mut hashes = Hashes::default();
     for source in sources {
         if fit.is_behind(source) {
@@ -363,10 +356,6 @@ impl Shares {
             .min();
     }
 }
-
-/// The ready endpoints of a cluster are unknown.
-#[derive(Debug)]
-struct UnknownEndpoints;
 
 /// Provider, its ready endpoints, and whether it is the consumer itself, natively.
 type Found<'a> = (&'a ClusterName, Hashes, bool);

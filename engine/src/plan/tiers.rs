@@ -107,25 +107,6 @@ pub(super) struct Request<'a> {
     pub(super) now: TimePoint,
 }
 
-/// Providers that a consumer uses while no other is ready.
-#[derive(Debug, Default)]
-struct Demoted {
-    unreachable: BTreeSet<ClusterName>,
-    no_path: BTreeMap<ClusterName, Timestamp>,
-    /// Time at which a report by which this was decided ceases to hold.
-    again_at: Option<TimePoint>,
-}
-
-impl Demoted {
-    fn is_empty(&self) -> bool {
-        self.unreachable.is_empty() && self.no_path.is_empty()
-    }
-
-    fn contains(&self, provider: &ClusterName) -> bool {
-        self.unreachable.contains(provider) || self.no_path.contains_key(provider)
-    }
-}
-
 impl Request<'_> {
     /// Returns the tiers of one consumer, whose Service leads to `frontend`; `None` where it uses
     /// all its providers alike.
@@ -136,14 +117,14 @@ impl Request<'_> {
         frontend: &Frontend<'_>,
     ) -> Option<Tiers> {
         let demoted = self.demoted(consumer, member, frontend);
-        if self.preference.is_none() && demoted.is_empty() {
+        if self.preference.is_none() && !demoted.has_demoted() {
             return None;
         }
         let mut tiers = Tiers {
             all: self.sort(&demoted, consumer, member, frontend),
             uses_standby: uses_standby(self.index, consumer, member),
             min_ready: self.preference.and_then(Preference::min_ready),
-            ..Tiers::default()
+            ..demoted
         };
         let noted = self.index.noted_tiers(self.key, self.exposure, consumer);
         let before = Before {
@@ -151,19 +132,17 @@ impl Request<'_> {
             enough_since: noted.and_then(|noted| noted.enough_since),
         };
         tiers.settle(self.preference, before, self.now);
-        tiers.again_at = tiers.again_at.into_iter().chain(demoted.again_at).min();
-        tiers.unreachable = demoted.unreachable;
-        tiers.no_path = demoted.no_path;
         Some(tiers)
     }
 
-    /// Decides which providers a consumer uses while no other is ready. An unreachable provider
-    /// whose endpoints answer causeway-agent in the consumer is used as it is. One whose endpoints
-    /// do not answer there is not, as long as another has ready endpoints for it.
-    fn demoted(&self, consumer: &ClusterName, member: &Member, frontend: &Frontend<'_>) -> Demoted {
-        let mut demoted = Demoted {
+    /// Decides which providers a consumer uses while no other is ready, before any tier is known.
+    /// An unreachable provider whose endpoints answer causeway-agent in the consumer is used as it
+    /// is. One whose endpoints do not answer there is not, as long as another has ready endpoints
+    /// for it.
+    fn demoted(&self, consumer: &ClusterName, member: &Member, frontend: &Frontend<'_>) -> Tiers {
+        let mut demoted = Tiers {
             unreachable: self.unreachable.clone(),
-            ..Demoted::default()
+            ..Tiers::default()
         };
         if !self.chooses || !self.index.reports_paths(consumer) {
             return demoted;
@@ -182,7 +161,7 @@ impl Request<'_> {
             };
             ends.extend(paths.until(name, self.now).filter(|_| matters));
         }
-        let is_other = |provider: &&Provider<'_>| !demoted.contains(provider.name);
+        let is_other = |provider: &&Provider<'_>| !demoted.is_demoted(provider.name);
         let mut others = self.providers.iter().filter(is_other);
         let own = self.own_readiness(member, frontend);
         let network = self.index.network(consumer);
@@ -211,7 +190,7 @@ impl Request<'_> {
     /// Puts every provider into the first tier that takes it.
     fn sort(
         &self,
-        demoted: &Demoted,
+        demoted: &Tiers,
         consumer: &ClusterName,
         member: &Member,
         frontend: &Frontend<'_>,
@@ -238,7 +217,7 @@ impl Request<'_> {
         let network = self.index.network(consumer);
         for provider in self.providers {
             let is_own = provider.name == consumer && self.exposure == Exposure::Native;
-            if !is_own && !demoted.contains(provider.name) {
+            if !is_own && !demoted.is_demoted(provider.name) {
                 let entry = provider.entry((self.index, self.key), self.exposure, &network);
                 put(provider.name, provider.readiness(self.key, frontend, entry));
             }
@@ -250,12 +229,9 @@ impl Request<'_> {
     /// providers, which stay as they are.
     fn active_now(&self, tiers: &Tiers, member: &Member) -> Option<usize> {
         let hub = self.index.hub_uid();
-        let copies = member.copies(self.key);
-        let own = copies
-            .filter(|(_, copy)| copy.view.exposure == self.exposure && *copy.view.hub == *hub)
-            .filter_map(|(_, copy)| {
-                Some((copy.view.source_cluster.as_deref()?, copy.view.standby))
-            });
+        let copies = member.copies(self.key).map(|(_, copy)| &copy.view);
+        let own = copies.filter(|copy| copy.is_of(hub, self.exposure));
+        let own = own.filter_map(|copy| Some((copy.source_cluster.as_deref()?, copy.standby)));
         let is_known = |name: &str| {
             let mut providers = self.providers.iter();
             providers.any(|one| one.name.as_str() == name && one.member.is_some())
@@ -295,17 +271,15 @@ impl Tiers {
         consumer: &ClusterName,
         member: &Member,
     ) -> Self {
-        let own = member.copies(key).filter(|(_, copy)| {
-            copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub_uid()
-        });
+        let copies = member.copies(key).map(|(_, copy)| &copy.view);
+        let own = copies.filter(|copy| copy.is_of(index.hub_uid(), Exposure::Clusterset));
         let (mut ready, mut standby) = (TierState::new(None), TierState::new(None));
-        for (_, copy) in own {
-            let provider = copy.view.source_cluster.as_deref().unwrap_or_default();
+        for copy in own {
+            let provider = copy.source_cluster.as_deref().unwrap_or_default();
             let provider = ClusterName::try_from(provider).ok();
-            let state = if copy.view.standby {
-                &mut standby
-            } else {
-                &mut ready
+            let state = match copy.standby {
+                true => &mut standby,
+                false => &mut ready,
             };
             state.clusters.extend(provider);
         }
@@ -359,9 +333,12 @@ impl Tiers {
     /// Whether no provider is in any tier of the preference, and the consumer therefore uses none.
     pub(crate) fn lack_providers(&self) -> bool {
         !self.is_unknown
-            && self.unreachable.is_empty()
-            && self.no_path.is_empty()
+            && !self.has_demoted()
             && self.all.iter().all(|state| state.clusters.is_empty())
+    }
+
+    fn has_demoted(&self) -> bool {
+        !self.unreachable.is_empty() || !self.no_path.is_empty()
     }
 
     /// Whether the endpoints of a provider are used while no other is ready, whatever its tier.
@@ -404,7 +381,8 @@ impl Tiers {
         } else {
             active.min(self.all.len())
         };
-        self.again_at = (!is_over).then_some(until);
+        let until = (!is_over).then_some(until);
+        self.again_at = until.into_iter().chain(self.again_at).min();
     }
 }
 

@@ -107,10 +107,7 @@ fn ready(
         Reason::Synced => ConditionState::True,
         // A process that has just started has not observed a reason against it.
         _ if *state == MemberState::Syncing && was_ready(cluster) => ConditionState::Unchanged,
-        _ => ConditionState::False {
-            reason: reason.into(),
-            message: message.to_owned(),
-        },
+        _ => ConditionState::failed(reason, message),
     }
 }
 
@@ -124,10 +121,10 @@ fn was_ready(cluster: &ClusterView) -> bool {
 /// Returns the state of the condition that reports suspended deletions.
 fn suspension(suspended: usize) -> ConditionState {
     match suspended {
-        0 => ConditionState::False {
-            reason: Reason::NoDeletionsSuspended.into(),
-            message: messages::cluster::NO_DELETIONS_SUSPENDED.to_owned(),
-        },
+        0 => ConditionState::failed(
+            Reason::NoDeletionsSuspended,
+            messages::cluster::NO_DELETIONS_SUSPENDED,
+        ),
         _ => ConditionState::True,
     }
 }
@@ -162,9 +159,5 @@ fn clusterset_api(member: &Member, now: TimePoint) -> Option<(String, ConditionS
         } => return Some((message, ConditionState::True)),
         Membership::Part { .. } => Reason::NotServed,
     };
-    let state = ConditionState::False {
-        reason: reason.into(),
-        message,
-    };
-    Some((String::new(), state))
+    Some((String::new(), ConditionState::failed(reason, message)))
 }

@@ -29,12 +29,17 @@ pub(crate) enum ConditionState {
 }
 
 impl ConditionState {
+    /// Returns the state of a condition that does not hold.
+    pub(super) fn failed(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::False {
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+
     /// Returns the state of a condition that reports a problem on the hub's side.
     pub(super) fn of_problem(key: &ServiceKey, problem: &Problem) -> Self {
-        Self::False {
-            reason: problem.reason().into(),
-            message: messages::problem::problem(key, problem),
-        }
+        Self::failed(problem.reason(), messages::problem::problem(key, problem))
     }
 }
 
@@ -57,10 +62,7 @@ pub(crate) fn summarize<const N: usize>(reason: Reason, tallies: [Tally<'_>; N])
         .map(Tally::message)
         .collect();
     if !failed.is_empty() {
-        return ConditionState::False {
-            reason: reason.into(),
-            message: failed.join("; "),
-        };
+        return ConditionState::failed(reason, failed.join("; "));
     }
     if tallies.iter().any(|tally| tally.under_way) {
         ConditionState::Unchanged

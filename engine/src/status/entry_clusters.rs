@@ -26,16 +26,11 @@ impl View<'_> {
         if !all.all(|(_, entry)| lacks(entry)) {
             return None;
         }
-        if self
-            .address_awaited_until()
-            .is_some_and(|until| self.now < until)
-        {
+        if self.address_awaited_until().is_some() {
             return Some(ConditionState::Unchanged);
         }
-        Some(ConditionState::False {
-            reason: Reason::NoEntryAddress.into(),
-            message: entry_clusters::without_address(self.key, entries),
-        })
+        let message = entry_clusters::without_address(self.key, entries);
+        Some(ConditionState::failed(Reason::NoEntryAddress, message))
     }
 
     /// Returns the time until which the first new Service of an entry cluster may lack an address

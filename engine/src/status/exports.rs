@@ -313,20 +313,15 @@ impl View<'_> {
             | Validity::Withdrawn
             | Validity::BeyondQuota(_) => {
                 let wrong = self.wrong_selectors(name, export);
-                let wrong = wrong.map(|(reason, message)| ConditionState::False {
-                    reason: reason.into(),
-                    message,
+                return wrong.map_or(ConditionState::True, |(reason, message)| {
+                    ConditionState::failed(reason, message)
                 });
-                return wrong.unwrap_or(ConditionState::True);
             }
             Validity::Leaving | Validity::ManagedByOther => return ConditionState::Unchanged,
             Validity::NoService => Reason::NoService,
             Validity::InvalidServiceType => Reason::InvalidServiceType,
         };
-        ConditionState::False {
-            reason: reason.into(),
-            message: exports::invalid(reason, name, self.key),
-        }
+        ConditionState::failed(reason, exports::invalid(reason, name, self.key))
     }
 
     /// Returns the reason why the selectors of an export are not followed, and its sentence
@@ -361,26 +356,20 @@ impl View<'_> {
             }
             Some(text) => (text, ConditionState::True),
             None => {
-                let agreed = ConditionState::False {
-                    reason: Reason::NoConflicts.into(),
-                    message: exports::no_conflict(validity).to_owned(),
-                };
+                let message = exports::no_conflict(validity);
+                let agreed = ConditionState::failed(Reason::NoConflicts, message);
                 (Default::default(), agreed)
             }
         }
     }
 
     fn ready(&self, export: &ExportView, validity: Validity) -> ConditionState {
-        let not_ready = |reason: Reason, message: String| ConditionState::False {
-            reason: reason.into(),
-            message,
-        };
         let message = exports::not_exported(self.key, validity);
         if validity == Validity::Leaving {
-            return not_ready(Reason::NotJoined, message);
+            return ConditionState::failed(Reason::NotJoined, message);
         }
         if let Some(problem) = &self.clusterset.problem {
-            return not_ready(Reason::Failed, problem.to_string());
+            return ConditionState::failed(Reason::Failed, problem.to_string());
         }
         let reason = match validity {
             Validity::Valid | Validity::Leaving | Validity::ManagedByOther => None,
@@ -391,10 +380,10 @@ impl View<'_> {
             Validity::BeyondQuota(_) => Some(Reason::QuotaExceeded),
         };
         if let Some(reason) = reason {
-            return not_ready(reason, message);
+            return ConditionState::failed(reason, message);
         }
         if let Some(karmadas) = &self.clusterset.karmadas {
-            return not_ready(Reason::ManagedByKarmada, karmadas.sentence(self.key));
+            return ConditionState::failed(Reason::ManagedByKarmada, karmadas.sentence(self.key));
         }
         let names = self.index.member_names();
         let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
@@ -407,7 +396,7 @@ impl View<'_> {
             .is_none_or(|ready| ready.reason != Reason::Exported);
         match state {
             ConditionState::Unchanged if is_new => {
-                not_ready(Reason::Pending, exports::EXPORTING.to_owned())
+                ConditionState::failed(Reason::Pending, exports::EXPORTING)
             }
             other => other,
         }
@@ -519,10 +508,7 @@ impl View<'_> {
         });
         let ready = match &own.unready {
             None => ConditionState::True,
-            Some(unready) => ConditionState::False {
-                reason: unready.reason().into(),
-                message: unready.message(),
-            },
+            Some(unready) => ConditionState::failed(unready.reason(), unready.message()),
         };
         let mut conditions = import.status.conditions.clone();
         if fields.conditions {

@@ -37,16 +37,12 @@ impl View<'_> {
         conditions: &[Condition],
         states: &[(&'static str, Text<'static>, ConditionState)],
     ) -> ConditionState {
-        let not_ready = |reason: Reason, message: String| ConditionState::False {
-            reason: reason.into(),
-            message,
-        };
         if let Some(conflict) = &self.conflict {
-            return not_ready(Reason::WriteConflict, conflict.to_string());
+            return ConditionState::failed(Reason::WriteConflict, conflict.to_string());
         }
         if let Some(failure) = &self.finalizer_failure {
             let message = native::finalizer_refused(self.key, failure);
-            return not_ready(Reason::ServiceAppliedFailed, message);
+            return ConditionState::failed(Reason::ServiceAppliedFailed, message);
         }
         if let Some(problem) = self.desired.karmadas_problem() {
             return self.karmada_managed(problem);
@@ -60,10 +56,7 @@ impl View<'_> {
             if let Some(why) = self.without_providers().filter(|_| self.has_ttl_expired()) {
                 message = [message, why].join("; ");
             }
-            return ConditionState::False {
-                reason: failed.reason.clone().into(),
-                message,
-            };
+            return ConditionState::failed(failed.reason.clone(), message);
         }
         let settled = states
             .iter()
@@ -75,7 +68,7 @@ impl View<'_> {
             ConditionState::Unchanged
         } else if settled || (current && !was_ready) {
             match self.without_providers() {
-                Some(message) => not_ready(Reason::NoProviders, message),
+                Some(message) => ConditionState::failed(Reason::NoProviders, message),
                 None => self.without_address().unwrap_or(ConditionState::True),
             }
         } else {

@@ -34,13 +34,19 @@ fn exposure() -> Object {
         .consumers(&["member2", "member3"])
 }
 
+/// Returns an environment with three members and the hub's Service of `foo`.
+fn members() -> Environment {
+    let mut env = env();
+    for member in ["member1", "member2", "member3"] {
+        env.member(member);
+    }
+    env.on_hub(foo());
+    env
+}
+
 /// Returns an environment in which member1 provides `foo` to member2 and member3 without problems.
 fn ready() -> Environment {
-    let mut env = env();
-    env.member("member1")
-        .member("member2")
-        .member("member3")
-        .on_hub(foo());
+    let mut env = members();
     env.on("member1", source("10.1.0.5"))
         .on_hub(exposure())
         .settle();
@@ -129,13 +135,9 @@ fn an_unreachable_provider_is_named_though_its_copies_stay() {
 
 #[test]
 fn a_consumer_that_never_got_anything_is_not_applied_while_it_is_unreachable() {
-    let mut env = env();
-    env.member("member1")
-        .member("member2")
-        .member("member3")
-        .on_hub(foo())
-        .lose("member3");
-    env.on("member1", source("10.1.0.5"))
+    let mut env = members();
+    env.lose("member3")
+        .on("member1", source("10.1.0.5"))
         .on_hub(exposure())
         .settle();
     let applied = "False EndpointSliceAppliedFailed: 1 of 2 consumers: member3 unreachable since 2026-01-01T00:00:00Z \
@@ -195,11 +197,7 @@ fn a_failed_write_is_a_problem_of_the_member_that_refuses_it() {
             "False ServiceAppliedFailed: 1 of 3 clusters: member3 Service foo cannot be written (quota exceeded)",
         ),
     ] {
-        let mut env = env();
-        env.member("member1")
-            .member("member2")
-            .member("member3")
-            .on_hub(foo());
+        let mut env = members();
         env.server("member3").refuses = Some((kind, denied()));
         env.on("member1", source("10.1.0.5"))
             .on_hub(exposure())
@@ -304,13 +302,8 @@ fn a_slice_that_a_new_list_shows_is_seen_back() {
 
 #[test]
 fn a_provider_without_a_slice_is_not_dispatched_after_half_a_minute() {
-    let mut env = env();
-    env.member("member1")
-        .member("member2")
-        .member("member3")
-        .on_hub(foo())
-        .on_hub(exposure());
-    env.pass(Duration::from_secs(29));
+    let mut env = members();
+    env.on_hub(exposure()).pass(Duration::from_secs(29));
     assert_eq!(env.says("foo", names::ENDPOINT_SLICE_DISPATCHED), "unknown");
     env.pass(Duration::from_secs(2));
     let message = "False EndpointSliceDispatchedFailed: 1 of 1 providers: member1 has no EndpointSlice of Service foo";
@@ -321,13 +314,8 @@ fn a_provider_without_a_slice_is_not_dispatched_after_half_a_minute() {
 
 #[test]
 fn provider_whose_clock_is_ahead_lacks_its_slice_all_the_same() {
-    let mut env = env();
-    env.member("member1")
-        .member("member2")
-        .member("member3")
-        .on_hub(foo())
-        .on_hub(exposure())
-        .settle();
+    let mut env = members();
+    env.on_hub(exposure()).settle();
     env.set_clock(SignedDuration::from_mins(-60));
     env.pass(Duration::from_secs(28));
     assert_eq!(env.says("foo", names::ENDPOINT_SLICE_DISPATCHED), "unknown");
@@ -338,11 +326,8 @@ fn provider_whose_clock_is_ahead_lacks_its_slice_all_the_same() {
 
 #[test]
 fn one_of_several_failures_is_reported_every_time() {
-    let mut env = env();
-    for member in ["member1", "member2", "member3"] {
-        env.member(member);
-    }
-    env.on_hub(foo()).on_hub(exposure()).settle();
+    let mut env = members();
+    env.on_hub(exposure()).settle();
     for number in 0..20 {
         let name = format!("foo-{number}");
         let address = format!("10.1.0.{number}");
@@ -361,14 +346,13 @@ fn one_of_several_failures_is_reported_every_time() {
         env.on("member1", slice).work();
         texts.insert(env.says("foo", names::ENDPOINT_SLICE_DISPATCHED));
     }
-    let (queue, cluster) = (
-        &env.write_queue,
-        TargetCluster::Member(crate::fixtures::name("member3")),
-    );
-    let item = crate::model::Item::Service(crate::fixtures::key("foo"));
-    let least = queue
-        .failed(&cluster, &item)
-        .min_by_key(|(object, _)| *object);
+    let cluster = TargetCluster::Member(crate::fixtures::name("member3"));
+    let outstanding = env.writes("foo", "member3");
+    let failed = outstanding.iter().filter_map(|write| {
+        let failed = env.write_queue.failure_of(&cluster, write.object())?;
+        Some((write.object(), failed))
+    });
+    let least = failed.min_by_key(|(object, _)| *object);
     let (_, least) = least.expect("a failure");
     let said = env.says("foo", names::ENDPOINT_SLICE_DISPATCHED);
     assert!(

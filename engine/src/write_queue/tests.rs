@@ -7,13 +7,12 @@ use crate::model::slice::Exposure;
 use crate::model::{Ack, Operation, SliceId, TimePoint};
 
 const MS: Duration = Duration::from_millis(1);
-const CONFLICT_PAUSE: Duration = Duration::from_secs(300);
 
 const LIMITS: WriteLimits = WriteLimits {
     qps: 10.0,
     burst: 3.0,
     width: 2,
-    conflict_pause: CONFLICT_PAUSE,
+    conflict_pause: Duration::from_secs(300),
 };
 
 struct Desk {
@@ -33,7 +32,7 @@ fn wide() -> Desk {
         qps: 1000.0,
         burst: 1000.0,
         width: 100,
-        conflict_pause: CONFLICT_PAUSE,
+        ..LIMITS
     })
 }
 
@@ -62,6 +61,10 @@ fn write(service: &str, word: &str) -> Write {
 fn word(dispatch: &Dispatch) -> &str {
     let patch = dispatch.write.operation().patch().expect("a patch");
     patch["word"].as_str().unwrap_or_default()
+}
+
+fn words(all: &[Dispatch]) -> Vec<&str> {
+    all.iter().map(word).collect()
 }
 
 fn failure(kind: FailureKind) -> Result<Ack, Failure> {
@@ -106,12 +109,11 @@ impl Desk {
         finished.retry_at.map(|at| at - self.now.instant)
     }
 
-    fn failed(&self, member: &str, service: &str) -> Vec<(ObjectId, u32)> {
-        let (cluster, item) = (cluster(member), item(service));
-        let failed = self.write_queue.failed(&cluster, &item);
-        failed
-            .map(|(object, failed)| (object.clone(), failed.attempts))
-            .collect()
+    /// Returns the number of failures in a row of a write, as far as it counts as failed.
+    fn failed(&self, member: &str, service: &str) -> Option<u32> {
+        let queue = &self.write_queue;
+        let failed = queue.failure_of(&cluster(member), &object(service));
+        failed.map(|failed| failed.attempts)
     }
 
     /// Enqueues a write and fails it `attempts` times. Returns the last pause.
@@ -133,12 +135,7 @@ fn the_latest_write_of_an_object_wins_and_keeps_its_place() {
     desk.enqueue("member1", "a", "first");
     desk.enqueue("member1", "b", "only");
     desk.enqueue("member1", "a", "second");
-    let words: Vec<_> = desk
-        .ready()
-        .iter()
-        .map(|one| word(one).to_owned())
-        .collect();
-    assert_eq!(words, ["second", "only"]);
+    assert_eq!(words(&desk.ready()), ["second", "only"]);
     assert!(desk.ready().is_empty());
 }
 
@@ -154,12 +151,7 @@ fn an_item_that_is_planned_again_keeps_the_place_of_what_it_still_wants() {
     desk.enqueue("member1", "a", "new");
     desk.enqueue("member1", "c", "c");
     desk.write_queue.keep_only(&item("c"), &BTreeMap::new());
-    let words: Vec<_> = desk
-        .ready()
-        .iter()
-        .map(|one| word(one).to_owned())
-        .collect();
-    assert_eq!(words, ["new", "b"]);
+    assert_eq!(words(&desk.ready()), ["new", "b"]);
 }
 
 #[test]
@@ -169,12 +161,7 @@ fn what_is_retracted_is_not_written() {
     desk.enqueue("member1", "b", "b");
     desk.enqueue("member2", "a", "elsewhere");
     desk.write_queue.retract(&cluster("member1"), &item("a"));
-    let words: Vec<_> = desk
-        .ready()
-        .iter()
-        .map(|one| word(one).to_owned())
-        .collect();
-    assert_eq!(words, ["b", "elsewhere"]);
+    assert_eq!(words(&desk.ready()), ["b", "elsewhere"]);
 }
 
 #[test]
@@ -254,7 +241,7 @@ fn the_pause_after_failures_doubles_per_object_up_to_half_a_minute() {
 fn a_success_ends_the_problem() {
     let mut desk = wide();
     let pause = desk.fail("member1", "a", FailureKind::Forbidden, 3);
-    assert_eq!(desk.failed("member1", "a"), [(object("a"), 3)]);
+    assert_eq!(desk.failed("member1", "a"), Some(3));
     assert_eq!(
         desk.enqueue("member1", "a", "x"),
         Enqueued::Later(desk.now.instant + pause)
@@ -263,7 +250,7 @@ fn a_success_ends_the_problem() {
     desk.enqueue("member1", "a", "x");
     let dispatch = desk.ready().remove(0);
     desk.finish(&dispatch, fine(&dispatch));
-    assert_eq!(desk.failed("member1", "a"), []);
+    assert_eq!(desk.failed("member1", "a"), None);
     assert_eq!(
         desk.fail("member1", "b", FailureKind::Forbidden, 1),
         100 * MS
@@ -275,10 +262,10 @@ fn a_conflict_is_a_problem_only_when_it_stays() {
     for kind in [FailureKind::Conflict, FailureKind::AlreadyExists] {
         let mut desk = wide();
         let pause = desk.fail("member1", "a", kind, 3);
-        assert_eq!(desk.failed("member1", "a"), []);
+        assert_eq!(desk.failed("member1", "a"), None);
         desk.wait(pause);
         desk.fail("member1", "a", kind, 1);
-        assert_eq!(desk.failed("member1", "a"), [(object("a"), 4)]);
+        assert_eq!(desk.failed("member1", "a"), Some(4));
     }
 }
 
@@ -286,12 +273,16 @@ fn a_conflict_is_a_problem_only_when_it_stays() {
 fn failed_writes_are_reported_for_their_item_and_cluster() {
     let mut desk = wide();
     desk.fail("member1", "a", FailureKind::Forbidden, 1);
-    assert_eq!(desk.failed("member1", "b"), []);
-    assert_eq!(desk.failed("member2", "a"), []);
+    assert_eq!(desk.failed("member1", "b"), None);
+    assert_eq!(desk.failed("member2", "a"), None);
     desk.write_queue.keep_only(&item("b"), &BTreeMap::new());
-    assert_eq!(desk.failed("member1", "a").len(), 1);
+    assert_eq!(desk.failed("member1", "a"), Some(1));
     desk.write_queue.keep_only(&item("a"), &BTreeMap::new());
-    assert_eq!(desk.failed("member1", "a"), [], "it is not wanted any more");
+    assert_eq!(
+        desk.failed("member1", "a"),
+        None,
+        "it is not wanted any more"
+    );
 }
 
 #[test]
@@ -310,10 +301,7 @@ fn items_that_share_an_object_take_turns_and_share_its_failure() {
     let pause = desk.finish(&dispatch, failure(FailureKind::Forbidden));
     let retry = desk.now.instant + pause.expect("a pause");
     assert_eq!(enqueue(&mut desk, "b"), Enqueued::Later(retry));
-    let failed = desk
-        .write_queue
-        .failure_of(&cluster("member1"), &object("a"));
-    assert!(failed.is_some());
+    assert!(desk.failed("member1", "a").is_some());
     desk.write_queue.keep_only(&item("a"), &BTreeMap::new());
     desk.wait(SHARED);
     assert_eq!(enqueue(&mut desk, "b"), Enqueued::Accepted);
@@ -334,7 +322,7 @@ fn a_write_that_changed_nothing_is_not_repeated_at_once() {
             .enqueue(&cluster("member1"), &item("a"), write, desk.now.instant);
         let dispatch = desk.ready().remove(0);
         assert_eq!(desk.finish(&dispatch, ack(version)).is_some(), is_failing);
-        assert_eq!(desk.failed("member1", "a").len(), usize::from(is_failing));
+        assert_eq!(desk.failed("member1", "a").is_some(), is_failing);
         desk.wait(100 * MS);
     }
 }
@@ -345,11 +333,6 @@ fn queue_of_a_cluster_has_a_burst_a_width_and_a_rate() {
     for service in ["a", "b", "c", "d", "e", "f"] {
         desk.enqueue("member1", service, service);
     }
-    let words = |all: &[Dispatch]| {
-        all.iter()
-            .map(|one| word(one).to_owned())
-            .collect::<Vec<_>>()
-    };
     let first = desk.ready();
     assert_eq!(words(&first), ["a", "b"], "two at a time");
     assert!(desk.ready().is_empty());
@@ -438,7 +421,7 @@ fn lost_leadership_leaves_nothing_waiting_and_nothing_under_way() {
     desk.fail("member2", "a", FailureKind::Refused, 5);
     desk.write_queue.clear();
     assert!(desk.ready().is_empty() && !desk.write_queue.is_busy_with(&item("a")));
-    assert_eq!(desk.failed("member2", "a"), []);
+    assert_eq!(desk.failed("member2", "a"), None);
     assert_eq!(
         desk.finish(&dispatch, failure(FailureKind::Timeout)),
         None,
@@ -469,7 +452,7 @@ fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
         qps: 1000.0,
         burst: 4.0,
         width: 4,
-        conflict_pause: CONFLICT_PAUSE,
+        ..LIMITS
     });
     let now = desk.now.instant;
     let mut enqueue = |provider: &str, slice: &str| {
@@ -498,7 +481,7 @@ fn a_change_of_a_frugal_provider_does_not_wait_for_what_a_flood_is_given() {
         qps: 100.0,
         burst: 20.0,
         width: 100,
-        conflict_pause: CONFLICT_PAUSE,
+        ..LIMITS
     });
     let enqueue = |desk: &mut Desk, provider: &str, slices: &[&str]| {
         for slice in slices {
@@ -546,11 +529,8 @@ fn what_was_enqueued_while_a_write_was_under_way_is_to_be_enqueued_again() {
         let result = WriteResult { dispatch, answer };
         let finished = desk.write_queue.finished(&result, desk.now.instant);
         let expected = Finished {
-            retry_at: None,
             enqueued: meanwhile,
-            is_persistent: false,
-            attempts: 0,
-            write_conflict: None,
+            ..Finished::default()
         };
         assert_eq!(finished, expected);
         assert!(!desk.write_queue.is_busy_with(&item("a")));
@@ -558,11 +538,10 @@ fn what_was_enqueued_while_a_write_was_under_way_is_to_be_enqueued_again() {
 }
 
 #[test]
-fn unconcerned_item_visits_no_failure_or_conflict_of_others() {
+fn unconcerned_item_visits_no_conflict_of_others() {
     let mut desk = wide();
     for number in 0..100 {
         let name = format!("s{number}");
-        desk.fail("member1", &name, FailureKind::Forbidden, 1);
         for _ in 0..=crate::write_conflict::ROUNDS {
             desk.enqueue("member2", &name, "same");
             let dispatch = desk.ready().pop().expect("a dispatch");
@@ -570,13 +549,11 @@ fn unconcerned_item_visits_no_failure_or_conflict_of_others() {
             desk.wait(FOLD);
         }
     }
-    let (refusing, fighting, now) = (cluster("member1"), cluster("member2"), desk.now.instant);
+    let (fighting, now) = (cluster("member2"), desk.now.instant);
     let visited = |item: &Item| {
-        let failed = desk.write_queue.failed(&refusing, item);
         let write_conflicts = desk.write_queue.write_conflicts(&fighting, item, now);
-        let bounds = [failed.size_hint().1, write_conflicts.size_hint().1];
-        (bounds, failed.count(), write_conflicts.count())
+        (write_conflicts.size_hint().1, write_conflicts.count())
     };
-    assert_eq!(visited(&item("other")), ([Some(0), Some(0)], 0, 0));
-    assert_eq!(visited(&item("s7")), ([None, None], 1, 1));
+    assert_eq!(visited(&item("other")), (Some(0), 0));
+    assert_eq!(visited(&item("s7")), (None, 1));
 }

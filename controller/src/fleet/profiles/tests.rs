@@ -65,7 +65,7 @@ impl Edge {
             "spec": {},
             "status": {"accessProviders": [{"name": provider, "cluster": {"server": server}}]},
         }));
-        let profile = Profile::read(&profile, &self.fleet.providers.names());
+        let profile = Profile::read(&profile, &self.fleet.credentials.providers.names());
         let signal = Signal::Listed(vec![profile]);
         let touched = self.fleet.note_profiles(MANAGERS, &signal);
         assert_eq!(touched, BTreeSet::from([self.name.clone()]));

@@ -12,10 +12,7 @@ fn entry(manager: &str, operation: &str, fields: Value) -> Value {
 
 /// Merges a part into member2's object, as its API server stores it then.
 fn over(env: &mut Environment, kind: Kind, name: &str, part: &Value) {
-    let there = env.members["member2"].get(kind, "shop", name);
-    let mut value = there.cloned().expect("the object is there");
-    json_patch::merge(&mut value, part);
-    env.on("member2", Object { kind, value });
+    env.amend("member2", kind, name, part.clone());
 }
 
 /// Returns a patch for each record by which an apply is recognized.

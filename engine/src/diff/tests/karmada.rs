@@ -15,7 +15,7 @@ const REMEDY: &str = ". For causeway to manage it, without a gap: kubectl mcs ad
 const LACKING: Duration = Duration::from_secs(31);
 
 /// Returns the part of Ready between the manager of the service and the remedy.
-fn said(env: &Environment) -> String {
+pub(super) fn said(env: &Environment) -> String {
     let ready = env.says("foo", "Ready");
     let said = ready
         .strip_prefix(BESIDE)

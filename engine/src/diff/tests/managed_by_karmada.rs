@@ -1,24 +1,12 @@
 //! Objects that causeway had already made for services that Karmada manages.
 
+use super::karmada::said;
 use super::*;
 use crate::fixtures::objects::{export, work};
-
-const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService controllers manage this service (Work \
-     karmada-es-member1/foo-5d5d), and causeway begins nothing beside them. ";
-const REMEDY: &str = ". For causeway to manage it, without a gap: kubectl mcs adopt foo -n shop";
 
 /// Time for which Karmada may lag before the objects that consumers lack are reported.
 const PATIENCE: Duration = Duration::from_secs(30);
 const ALL: &str = "Every ready endpoint is in every consumer";
-
-/// Returns the part of Ready between the manager of the service and the remedy.
-fn said(env: &Environment) -> String {
-    let ready = env.says("foo", "Ready");
-    let said = ready
-        .strip_prefix(BESIDE)
-        .and_then(|rest| rest.strip_suffix(REMEDY));
-    said.unwrap_or_else(|| panic!("{ready}")).to_owned()
-}
 
 /// Returns Karmada's slice of the one that member1 has under that name.
 fn karmadas(name: &str, address: &str) -> Object {
@@ -36,11 +24,9 @@ fn second(address: &str) -> Object {
 
 /// Overwrites the Service in that member as Karmada does: Karmada preserves its labels.
 fn overwritten(env: &mut Environment, member: &str) {
-    let value = env.service(member, "foo").cloned().expect("the Service");
-    let kind = Kind::Service;
     let managed = json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}},
         "spec": {"selector": {labels::NO_LOCAL_BACKENDS: null, "app": "foo"}}});
-    env.on(member, Object { kind, value }.with(managed));
+    env.amend(member, Kind::Service, "foo", managed);
 }
 
 /// Returns an environment in which causeway has delivered foo, of two slices, and Karmada begins

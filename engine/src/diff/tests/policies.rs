@@ -26,10 +26,8 @@ fn the_hub_is_asked_only_where_a_policy_claims_a_service_that_causeway_delivered
         env.on_hub(by_policy(label)).settle();
         assert_eq!(beside(&env), ["member1", "member2"], "{label}");
     }
-    let value = env.service("member2", "foo").cloned().expect("the Service");
-    let kind = Kind::Service;
     let karmadas = json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}}});
-    env.on("member2", Object { kind, value }.with(karmadas))
+    env.amend("member2", Kind::Service, "foo", karmadas)
         .settle();
     assert_eq!(beside(&env), ["member1"]);
     env.off_hub(Kind::Mcs, "foo").settle();

@@ -8,8 +8,6 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Patches the selector of the Service of member2, as its API server stores it then.
 fn flip(env: &mut Environment) {
-    let value = env.service("member2", "foo").cloned().expect("the Service");
-    let kind = Kind::Service;
     let theirs = json!({
         "metadata": {"managedFields": [
             {"manager": "causeway", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}},
@@ -19,7 +17,7 @@ fn flip(env: &mut Environment) {
         ]},
         "spec": {"selector": {labels::NO_LOCAL_BACKENDS: null, "app": "theirs"}},
     });
-    env.on("member2", Object { kind, value }.with(theirs));
+    env.amend("member2", Kind::Service, "foo", theirs);
 }
 
 fn selector(env: &Environment) -> &Value {

@@ -105,17 +105,8 @@ fn not_ready(reason: Reason) -> Condition {
 fn of_cluster(state: &MemberState, outdated: Option<&ConfigurationError>) -> Words {
     let cluster = name("member1");
     let facts = ClusterFacts {
-        name: &cluster,
-        state,
         outdated,
-        has_ttl_expired: false,
-        suspended: 0,
-        unreadable: &[],
-        invalid_network: None,
-        unknown_reach: None,
-        watch: WatchFacts::default(),
-        nodes_failure: None,
-        id_problem: None,
+        ..cluster_facts(&cluster, state)
     };
     (facts.reason().expect("a reason"), facts.message()).into()
 }
@@ -237,13 +228,7 @@ fn words(reason: Reason) -> Words {
             karmada::imported(key, imported.sentence(key)).into()
         }
         R::StaleEndpoints => {
-            let stale = karmada::Stale {
-                consumer: one,
-                provider: "member2",
-                slice: "member2-foo-abc",
-                addresses: &[address],
-            };
-            karmada::stale(key, &stale).into()
+            karmada::stale(key, one, "member2", "member2-foo-abc", &[address]).into()
         }
         // kubectl-mcs reads ResourceBindings and the Lease.
         R::NotPropagated | R::ControllerNotRunning => Words::Elsewhere,

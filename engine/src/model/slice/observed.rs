@@ -105,6 +105,13 @@ pub struct CopiedSlice {
     pub content: ContentHash,
 }
 
+impl CopiedSlice {
+    /// Whether the causeway of that hub wrote it, for that exposure.
+    pub(crate) fn is_of(&self, hub: &str, exposure: Exposure) -> bool {
+        *self.hub == *hub && self.exposure == exposure
+    }
+}
+
 /// Class of a slice, by its labels and annotations.
 enum Classified<'a> {
     Source(ServiceKey, SliceManager),

@@ -46,11 +46,7 @@ impl HubExports {
                     self.unsaid.remove(&key);
                 }
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
     }
 

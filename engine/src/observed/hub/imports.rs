@@ -66,20 +66,14 @@ impl HubImports {
                     .extend(gone.chain(new).map(|(_, key)| key.clone()));
             }
             Signal::Applied(HubImport(Some(key))) => {
-                if self.of_derived.insert(key.derived(), key.clone()).is_none() {
-                    change.services.insert(key);
-                }
+                let known = self.of_derived.insert(key.derived(), key.clone());
+                change.services.extend(known.is_none().then_some(key));
             }
             Signal::Deleted(HubImport(Some(key))) => {
                 self.of_derived.remove(&key.derived());
                 change.services.insert(key);
             }
-            Signal::Applied(_) | Signal::Deleted(_) => {}
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
         change.placement |= self.are_known() != were_known;
     }

@@ -36,11 +36,7 @@ impl Namespaces {
             }
             Signal::Applied(namespace) => self.put(namespace, &mut changed),
             Signal::Deleted(namespace) => self.remove(namespace.name, &mut changed),
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
         changed
     }

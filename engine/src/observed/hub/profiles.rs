@@ -60,11 +60,7 @@ impl Profiles {
                     cluster.is_some_and(|cluster| cluster.is_made_of(&id.namespace))
                 });
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
     }
 

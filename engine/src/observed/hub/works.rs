@@ -81,11 +81,7 @@ impl Works {
                 }
             }
             Signal::Deleted(work) => self.remove(&work.id, change),
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
         change.placement |= self.are_known() != were_known;
     }

@@ -115,11 +115,7 @@ impl Namespaces {
                 self.exports.remove(name);
                 changed.insert(name.into());
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
     }
 

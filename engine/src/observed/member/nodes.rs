@@ -42,11 +42,7 @@ impl Nodes {
                 !is_same
             }
             Signal::Deleted(node) => self.0.remove(&node.name).is_some(),
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => false,
+            _ => false,
         }
     }
 }

@@ -152,11 +152,7 @@ impl<V: View> Objects<V> {
                     note(changed, &key, old.as_ref(), None);
                 }
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
     }
 

@@ -59,13 +59,7 @@ impl Paths {
                 self.0.remove(&lease.source);
                 before.is_some()
             }
-            Signal::Applied(None)
-            | Signal::Deleted(None)
-            | Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => false,
+            _ => false,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 
+use super::Member;
 use super::by_name::ByName;
 use super::written::{Changed, Written, differing};
 use crate::model::map::{HashMap, HashSet};
@@ -81,43 +82,62 @@ impl<'a> InTheWay<'a> {
     }
 }
 
-impl Slices {
-    /// Returns the slices of other clusters that Karmada's own controllers maintain for the Service
-    /// of that key.
-    pub(super) fn of_karmada(
-        &self,
-        service: &ServiceKey,
-    ) -> impl Iterator<Item = (&Arc<str>, &KarmadasSlice)> {
-        let unmanaged = self.unmanaged.get(service).into_iter();
-        let unmanaged = unmanaged.flat_map(ByName::iter);
-        unmanaged.filter_map(|(name, unmanaged)| Some((name, &**unmanaged.karmadas.as_ref()?)))
-    }
-
-    /// Returns the slice of that name that Karmada's own controllers maintain for the Service of
-    /// that key.
-    pub(super) fn one_of_karmada(
-        &self,
-        service: &ServiceKey,
-        name: &str,
-    ) -> Option<&KarmadasSlice> {
-        let unmanaged = self.unmanaged.get(service)?.get(name)?;
-        unmanaged.karmadas.as_deref()
+impl Member {
+    /// Returns the slice that has the name of a copy of the service and is none.
+    pub(crate) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
+        let slices = &self.slices;
+        if self.copy(key, name).is_some() {
+            return None;
+        }
+        let home = slices.home(&key.namespace, name)?;
+        let unmanaged = slices.unmanaged.get(home).and_then(|all| all.get(name));
+        Some(unmanaged.map_or(InTheWay::Used, InTheWay::UnmanagedSlice))
     }
 
     /// Returns the copies of the Service of that key that were made on behalf of that owner and
     /// lost their labels.
-    pub(super) fn lost_copies(
+    pub(crate) fn lost_copies(
         &self,
         service: &ServiceKey,
         owner: &str,
     ) -> impl Iterator<Item = &Arc<str>> {
-        let unmanaged = self.unmanaged.get(service).into_iter();
-        let unmanaged = unmanaged.flat_map(ByName::iter);
+        let unmanaged = self.unmanaged_slices(service);
         let lost =
             unmanaged.filter(move |(_, unmanaged)| unmanaged.owner.as_deref() == Some(owner));
         lost.map(|(name, _)| name)
     }
 
+    /// Returns the slices of other clusters that Karmada's own controllers maintain for the Service
+    /// of that key.
+    pub(crate) fn karmadas_slices(
+        &self,
+        service: &ServiceKey,
+    ) -> impl Iterator<Item = (&Arc<str>, &KarmadasSlice)> {
+        let unmanaged = self.unmanaged_slices(service);
+        unmanaged.filter_map(|(name, unmanaged)| Some((name, &**unmanaged.karmadas.as_ref()?)))
+    }
+
+    /// Returns the slice of that name that Karmada's own controllers maintain for the Service of
+    /// that key.
+    pub(crate) fn karmadas_slice(
+        &self,
+        service: &ServiceKey,
+        name: &str,
+    ) -> Option<&KarmadasSlice> {
+        let unmanaged = self.slices.unmanaged.get(service)?.get(name)?;
+        unmanaged.karmadas.as_deref()
+    }
+
+    fn unmanaged_slices(
+        &self,
+        service: &ServiceKey,
+    ) -> impl Iterator<Item = (&Arc<str>, &UnmanagedSlice)> {
+        let unmanaged = self.slices.unmanaged.get(service).into_iter();
+        unmanaged.flat_map(ByName::iter)
+    }
+}
+
+impl Slices {
     /// Returns a source of the service by its UID.
     fn source(&self, key: &ServiceKey, uid: &Uid) -> Option<&Arc<SourceSlice>> {
         let mut sources = self.sources.get(key)?.iter();
@@ -192,11 +212,7 @@ impl Slices {
                     self.remove(&slice.namespace, &slice.name, changed);
                 }
             }
-            Signal::Confirmed
-            | Signal::DeletionsSuspended(_)
-            | Signal::Current(_)
-            | Signal::Connected
-            | Signal::Failed(_) => {}
+            _ => {}
         }
     }
 
@@ -335,17 +351,6 @@ impl Slices {
 
     fn id(&self, namespace: &str, name: &str) -> u64 {
         self.hasher.hash_one((namespace, name))
-    }
-
-    /// Returns the slice that has that name and is no copy of the service.
-    pub(super) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
-        let copies = self.copies.get(key);
-        if copies.is_some_and(|copies| copies.get(name).is_some()) {
-            return None;
-        }
-        let home = self.home(&key.namespace, name)?;
-        let unmanaged = self.unmanaged.get(home).and_then(|all| all.get(name));
-        Some(unmanaged.map_or(InTheWay::Used, InTheWay::UnmanagedSlice))
     }
 
     /// Marks the service of a slice that is no copy. The slice names its Service, which may be

@@ -28,12 +28,7 @@ fn provided() -> Environment {
         .on_hub(foo());
     env.on("member1", source("10.1.0.5"))
         .on("member2", source("10.2.0.5"));
-    env.on_hub(
-        mcs("foo")
-            .providers(&["member1", "member2"])
-            .consumers(&["member3"]),
-    )
-    .settle();
+    env.on_hub(exposed(&["member3"])).settle();
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
     env.forget_writes();
     env
@@ -45,6 +40,19 @@ fn addresses(env: &Environment) -> Vec<String> {
     all
 }
 
+/// Asserts that all writes are of that kind.
+#[track_caller]
+fn assert_writes(env: &Environment, are: impl Fn(&str) -> bool) {
+    let log = env.log();
+    assert!(log.iter().all(|line| are(line)), "{log:?}");
+}
+
+/// Returns `foo`, which member1 and member2 provide to these consumers.
+fn exposed(consumers: &[&str]) -> Object {
+    let exposed = mcs("foo").providers(&["member1", "member2"]);
+    exposed.consumers(consumers)
+}
+
 #[test]
 fn an_unreachable_provider_keeps_what_it_gave() {
     let mut env = provided();
@@ -52,11 +60,7 @@ fn an_unreachable_provider_keeps_what_it_gave() {
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
     env.pass(Duration::from_secs(86_400));
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
-    assert!(
-        env.log().iter().all(|line| line.starts_with("hub")),
-        "{:?}",
-        env.log()
-    );
+    assert_writes(&env, |line| line.starts_with("hub"));
     env.on("member2", source("10.2.0.6")).settle();
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.6"]);
 }
@@ -145,10 +149,7 @@ fn a_complete_list_without_the_source_is_evidence() {
 fn a_member_that_is_not_synced_is_never_written() {
     let mut env = provided();
     env.silent_member("member4").settle();
-    let exposure = mcs("foo")
-        .providers(&["member1", "member2"])
-        .consumers(&["member3", "member4"]);
-    env.on_hub(exposure).settle();
+    env.on_hub(exposed(&["member3", "member4"])).settle();
     let lists = [Kind::Namespace, Kind::Service, Kind::Slice];
     let empty = |kind| member_event(kind, Signal::Listed(Vec::new()));
     for missing in 0..3 {
@@ -179,11 +180,7 @@ fn a_member_that_is_not_synced_is_never_written() {
         MemberState::Syncing,
         "nobody said who it is"
     );
-    assert!(
-        env.log().iter().all(|line| !line.starts_with("member4")),
-        "{:?}",
-        env.log()
-    );
+    assert_writes(&env, |line| !line.starts_with("member4"));
     env.identify("member4", "uid-of-4", (1, 34))
         .list("member4")
         .settle();
@@ -196,11 +193,7 @@ fn an_unreachable_consumer_is_not_written_and_catches_up() {
     env.lose("member3")
         .on("member1", source("10.1.0.6"))
         .settle();
-    assert!(
-        env.log().iter().all(|line| line.starts_with("hub")),
-        "{:?}",
-        env.log()
-    );
+    assert_writes(&env, |line| line.starts_with("hub"));
     assert_eq!(env.writes("foo", "member3"), []);
     env.list("member3").settle();
     assert_eq!(addresses(&env), ["10.1.0.6", "10.2.0.5"]);
@@ -285,15 +278,7 @@ fn write_answer_precedes_the_watch_and_older_events() {
     env.on("member1", source("10.1.0.7")).settle();
     // The watch shows both versions now, the older first.
     env.forget_writes().reconnect("member3").settle();
-    assert_eq!(
-        env.log()
-            .iter()
-            .filter(|line| line.starts_with("member3"))
-            .count(),
-        0,
-        "{:?}",
-        env.log()
-    );
+    assert_writes(&env, |line| !line.starts_with("member3"));
     assert_eq!(addresses(&env), ["10.1.0.7", "10.2.0.5"]);
 }
 
@@ -305,15 +290,7 @@ fn event_of_an_older_version_restores_no_service() {
         .settle();
     env.on_hub(foo().port("grpc", 81).port("dns", 53)).settle();
     env.forget_writes().reconnect("member3").settle();
-    assert_eq!(
-        env.log()
-            .iter()
-            .filter(|line| line.starts_with("member3"))
-            .count(),
-        0,
-        "{:?}",
-        env.log()
-    );
+    assert_writes(&env, |line| !line.starts_with("member3"));
     assert_eq!(
         env.service("member3", "foo").expect("a Service")["spec"]["ports"]
             .as_array()
@@ -380,11 +357,7 @@ fn a_cluster_that_is_joined_twice_counts_once() {
         MemberState::Refused(Refusal::DuplicateOf(name("member1")))
     );
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
-    assert!(
-        env.log().iter().all(|line| !line.starts_with("again")),
-        "{:?}",
-        env.log()
-    );
+    assert_writes(&env, |line| !line.starts_with("again"));
     assert_eq!(
         env.says("foo", "ServiceApplied"),
         format!("False ServiceAppliedFailed: 1 of 4 clusters: again {refused}")
@@ -408,12 +381,7 @@ fn a_namespace_that_appears_lets_its_services_in() {
         ),
     ));
     env.off("member4", Kind::Namespace, "shop");
-    env.on_hub(
-        mcs("foo")
-            .providers(&["member1", "member2"])
-            .consumers(&["member3", "member4"]),
-    )
-    .settle();
+    env.on_hub(exposed(&["member3", "member4"])).settle();
     let message = "False ServiceAppliedFailed: 1 of 4 clusters: member4 has no namespace shop, and it cannot be made (may not \
                    create namespaces); make it, or join the cluster with --allow-namespace-creation";
     assert_eq!(env.says("foo", "ServiceApplied"), message);

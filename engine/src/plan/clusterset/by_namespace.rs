@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use causeway::api::ownership::NAMESPACE_OWNER;
 use causeway::domain::{ClusterName, ServiceKey};
 
-use crate::model::{MemberState, TimePoint};
+use crate::model::TimePoint;
 use crate::observed::Index;
 use crate::observed::member::{Member, NamespaceState};
-use crate::observed::service::ServiceKind;
 use crate::plan::inputs::Inputs;
 use crate::plan::provider_use::Unused;
 
@@ -65,12 +64,8 @@ fn exports_service(inputs: &Inputs<'_>, name: &ClusterName, member: &Member) -> 
     let may_export = index
         .cluster(name)
         .is_some_and(|cluster| cluster.may_export_from(&key.namespace));
-    let is_out = matches!(
-        index.member_state(name),
-        MemberState::LeftOut(_) | MemberState::NotJoined
-    ) || index.is_being_removed(name);
     // Another export of the name, of whomever, takes precedence.
-    if !may_export || is_out || export.is_some() && !is_own {
+    if !may_export || super::is_out(index, name) || export.is_some() && !is_own {
         return false;
     }
     let is_begun = is_own
@@ -80,9 +75,7 @@ fn exports_service(inputs: &Inputs<'_>, name: &ClusterName, member: &Member) -> 
     is_begun
         && match member.service(key) {
             Some(service) => {
-                service.hub.is_none()
-                    && service.shape.kind != ServiceKind::ExternalName
-                    && !is_of_import(member, key)
+                service.hub.is_none() && !service.is_external_name() && !is_of_import(member, key)
             }
             None => is_own && is_in_grace(inputs, member),
         }

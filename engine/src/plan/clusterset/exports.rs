@@ -12,9 +12,10 @@ use crate::model::TimePoint;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::clusterset::ExportView;
+use crate::observed::hub::ClusterView;
 use crate::observed::member::Member;
-use crate::observed::quota::BeyondQuota;
-use crate::observed::service::{ServiceKind, ServiceView};
+use crate::observed::quota::{BeyondQuota, Quota};
+use crate::observed::service::ServiceView;
 use crate::plan::provider_use::Unused;
 use crate::plan::settings::Settings;
 use crate::seal::Seal;
@@ -89,16 +90,13 @@ pub(crate) fn gather<'a>(
     };
     let mut found = Vec::new();
     for (name, cluster) in index.clusters() {
-        let out = index.is_left_out(name, key);
-        let drained = cluster.withdrawn;
         let is_duplicate = Unused::everywhere(index, name) == Some(Unused::Duplicate);
-        if out || is_duplicate {
+        if is_duplicate || index.is_left_out(name, key) {
             continue;
         }
-        let may_export = cluster.may_export_from(&key.namespace);
         let known = |member: &&Member| is_known(index, key, name, member);
         let Some(member) = index.member(name).filter(known) else {
-            if !drained && may_export {
+            if !cluster.withdrawn && cluster.may_export_from(&key.namespace) {
                 exports.unknown.insert(name.clone());
             }
             continue;
@@ -110,18 +108,7 @@ pub(crate) fn gather<'a>(
             exports.leaving.insert(name.clone());
         }
         let service = member.service(key);
-        let beyond = member.beyond_quota(key, &settings.quota);
-        let is_imported = || is_recorded(index, key, name, |_| true);
-        // What the cluster holds itself, it may have forged.
-        let by_others = || is_recorded(index, key, name, |holder| holder != name);
-        let unused = match beyond.filter(|_| !by_others()) {
-            _ if member.other_controller().is_some() && !is_imported() => {
-                Some(Validity::ManagedByOther)
-            }
-            _ if drained => Some(Validity::Withdrawn),
-            _ if !may_export => Some(Validity::Forbidden),
-            beyond => beyond.map(Validity::BeyondQuota),
-        };
+        let unused = unused(index, key, (name, cluster), member, &settings.quota);
         if let Some(Validity::BeyondQuota(_)) = unused {
             exports.look_again(now.after(QUOTA_AGAIN));
         }
@@ -138,6 +125,29 @@ pub(crate) fn gather<'a>(
     }
     exports.place(&found, settings.seal.as_ref(), index.hub_uid(), now);
     exports
+}
+
+/// Returns the reason why the export of a member is not used, whatever its content; `None` if it is
+/// used.
+fn unused(
+    index: &Index,
+    key: &ServiceKey,
+    (name, cluster): (&ClusterName, &ClusterView),
+    member: &Member,
+    quota: &Quota,
+) -> Option<Validity> {
+    let beyond = member.beyond_quota(key, quota);
+    let is_imported = || is_recorded(index, key, name, |_| true);
+    // What the cluster holds itself, it may have forged.
+    let by_others = || is_recorded(index, key, name, |holder| holder != name);
+    match beyond.filter(|_| !by_others()) {
+        _ if member.other_controller().is_some() && !is_imported() => {
+            Some(Validity::ManagedByOther)
+        }
+        _ if cluster.withdrawn => Some(Validity::Withdrawn),
+        _ if !cluster.may_export_from(&key.namespace) => Some(Validity::Forbidden),
+        beyond => beyond.map(Validity::BeyondQuota),
+    }
 }
 
 /// Whether it is known if a member exports the service.
@@ -203,7 +213,7 @@ impl<'a> Exports<'a> {
     }
 
     fn look_again(&mut self, at: TimePoint) {
-        self.again_at = Some(self.again_at.map_or(at, |known| known.min(at)));
+        self.again_at = self.again_at.into_iter().chain([at]).min();
     }
 
     /// Returns the validity of each export, by cluster.
@@ -248,9 +258,7 @@ pub(crate) fn is_of_another(writer: &Option<DefaultAtom>, hub: &str) -> bool {
 pub(crate) fn validity(service: Option<&ServiceView>) -> Validity {
     match service {
         None => Validity::NoService,
-        Some(service) if service.shape.kind == ServiceKind::ExternalName => {
-            Validity::InvalidServiceType
-        }
+        Some(service) if service.is_external_name() => Validity::InvalidServiceType,
         Some(_) => Validity::Valid,
     }
 }
@@ -269,7 +277,7 @@ pub(crate) fn recorded_and_unknown(
     if unsure.is_empty() {
         return None;
     }
-    let recorded: BTreeSet<_> = recorded_exporters(index, key).collect();
+    let recorded: BTreeSet<_> = exporters_recorded_by(index, key, |_| true).collect();
     let exporters = unsure.into_iter();
     let exporters = exporters.filter(|name| {
         let id = index.recorded_id(name);
@@ -279,12 +287,8 @@ pub(crate) fn recorded_and_unknown(
     (!exporters.is_empty() || recorded.is_empty()).then_some(exporters)
 }
 
-/// Returns the exporters that imports and copies record: names of Clusters, and ids of clusters in
-/// their clusterset.
-fn recorded_exporters<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterator<Item = &'a str> {
-    exporters_recorded_by(index, key, |_| true)
-}
-
+/// Returns the exporters that imports and copies record in the clusters that `counts` accepts:
+/// names of Clusters, and ids of clusters in their clusterset.
 fn exporters_recorded_by<'a>(
     index: &'a Index,
     key: &'a ServiceKey,
@@ -298,10 +302,7 @@ fn exporters_recorded_by<'a>(
     let clusters = clusters.map(|cluster| cluster.cluster.as_str());
     let copies = members().flat_map(|(_, member)| member.copies(key));
     let of_copies = copies
-        .filter(|(_, copy)| {
-            copy.view.exposure == Exposure::Clusterset && *copy.view.hub == *index.hub_uid()
-        })
-        .filter_map(|(_, copy)| copy.view.source_cluster.as_ref())
-        .map(|cluster| &**cluster);
+        .filter(|(_, copy)| copy.view.is_of(index.hub_uid(), Exposure::Clusterset))
+        .filter_map(|(_, copy)| copy.view.source_cluster.as_deref());
     clusters.chain(of_copies)
 }

@@ -7,18 +7,18 @@ use causeway::api::multicluster::{
     CLUSTER_SET_IP, HEADLESS, ServiceImport, ServiceImportSpec, ServicePort as WirePort, Version,
 };
 use causeway::domain::{Consumers, Failover, PortId, Protocol, ServiceKey, ServicePort};
-use k8s_openapi::api::core::v1::{ClientIPConfig, SessionAffinityConfig};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value, json};
 
 use super::merge::{ImportPort, ImportShape};
+use crate::model::object::{new_meta, own_labels};
 use crate::model::served::{ImportFields, ServedImports};
 use crate::observed::clusterset::ImportView;
 use crate::observed::selector::Selector;
 use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::plan::capabilities::Capabilities;
-use crate::plan::service::{Derived, OwnService};
+use crate::plan::service::{Derived, OwnService, affinity_config};
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
@@ -119,11 +119,6 @@ fn spec(
     let texts = |all: &[Box<str>], most: usize| -> Vec<String> {
         all.iter().take(most).map(ToString::to_string).collect()
     };
-    let config = shape.affinity_seconds.map(|seconds| SessionAffinityConfig {
-        client_ip: Some(ClientIPConfig {
-            timeout_seconds: Some(seconds),
-        }),
-    });
     ServiceImportSpec {
         ports: shape.ports.iter().map(wire_port).collect(),
         ips: texts(ips, if fields.two_ips { 2 } else { 1 }),
@@ -134,7 +129,7 @@ fn spec(
         }
         .to_owned(),
         session_affinity: Some(shape.session_affinity.clone()),
-        session_affinity_config: config,
+        session_affinity_config: shape.affinity_seconds.map(affinity_config),
         ip_families: texts(families, if fields.ip_families { 2 } else { 0 }),
         internal_traffic_policy: shape
             .internal_traffic_policy
@@ -434,13 +429,7 @@ impl OwnImport {
 
     /// Returns the object to create.
     pub(crate) fn object(&self, key: &ServiceKey, version: Version, hub: &str) -> ServiceImport {
-        let metadata = ObjectMeta {
-            name: Some(key.name.to_string()),
-            namespace: Some(key.namespace.to_string()),
-            labels: Some(self.own_labels(hub)),
-            annotations: Some(self.own_annotations()),
-            ..ObjectMeta::default()
-        };
+        let metadata = new_meta(key, self.own_labels(hub), self.own_annotations());
         ServiceImport::new(version, metadata, self.spec.clone())
     }
 
@@ -458,9 +447,8 @@ impl OwnImport {
     }
 
     fn own_labels(&self, hub: &str) -> BTreeMap<String, String> {
-        let own = [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)];
-        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        self.labels.clone().into_iter().chain(own).collect()
+        let exported = self.labels.clone().into_iter();
+        exported.chain(own_labels(hub)).collect()
     }
 
     fn own_annotations(&self) -> BTreeMap<String, String> {

@@ -7,7 +7,6 @@ use super::exports;
 use super::import::{self, DerivedSite, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
 use super::source::{ProviderSet, Source};
-use crate::evidence::Proof;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Exposure;
@@ -15,9 +14,7 @@ use crate::observed::Index;
 use crate::observed::hub::manager::Importer as By;
 use crate::observed::member::{DerivedRefusal, Member};
 use crate::plan::capabilities::Capabilities;
-use crate::plan::copies::{
-    self, Consumer, DesiredCopies, Hold, Observation, Origin, Outcomes, Withdraw,
-};
+use crate::plan::copies::{self, Consumer, DesiredCopies, Hold, Origin, Outcomes};
 use crate::plan::providers::Frontend;
 use crate::plan::service::DesiredService;
 use crate::plan::shares::{self, Requested, Shares};
@@ -102,7 +99,7 @@ impl Importer<'_> {
             import: ImportPlan::Later,
             copies: match service.filter(|service| !service.is_derived_for(key, hub)) {
                 None => DesiredCopies::hold_all(Hold::ExporterUnknown),
-                Some(conflict) => service_conflict(conflict),
+                Some(conflict) => DesiredCopies::of_conflict(conflict),
             },
             problem: None,
             unresolved: None,
@@ -154,7 +151,7 @@ impl Importer<'_> {
             false => import::plan(served, shape, owner, (&derived, observed), unready),
         };
         let mut copies = match &service {
-            Some(DesiredService::Conflict(conflict)) => service_conflict(conflict),
+            Some(DesiredService::Conflict(conflict)) => DesiredCopies::of_conflict(conflict),
             _ => self.copies(wanted, &derived.name, &consumer, outcomes),
         };
         if self.source.importer == By::Karmada {
@@ -238,10 +235,7 @@ impl Importer<'_> {
         if let Some(other) = observed.filter(|service| !service.is_derived_for(self.key, hub)) {
             return DesiredService::Conflict(import::conflict(self.key, derived, other, hub));
         }
-        let import = self
-            .member
-            .import(self.key)
-            .filter(|import| import.exposure(self.index.hub_uid()) == Some(Exposure::Clusterset));
+        let import = self.source.own_import(self.member);
         let addresses = import.map(|import| import.spec.ips.as_slice());
         let addresses = addresses.filter(|addresses| !self.are_refused(addresses));
         let site = DerivedSite {
@@ -289,7 +283,6 @@ impl Importer<'_> {
         let reference = import::owner_reference(self.key, wanted.served.version, import);
         let origin = Origin {
             index: self.index,
-            hub: self.index.hub_uid(),
             owner: wanted.owner,
             key: self.key,
             exposure: Exposure::Clusterset,
@@ -300,10 +293,4 @@ impl Importer<'_> {
         let set = self.set;
         copies::copies(&origin, consumer, set.providers.iter(), &set.uses, outcomes)
     }
-}
-
-/// Withdraws all copies, because another Service has the name of the derived one.
-fn service_conflict<T>(conflict: &T) -> DesiredCopies {
-    let proof = Proof::of_presence(conflict);
-    DesiredCopies::withdraw_all(Withdraw::Observed(Observation::ServiceConflict, proof))
 }

@@ -19,7 +19,6 @@ pub(crate) use self::export::Constituent;
 use self::export::Export;
 use self::exported::Exported;
 pub(crate) use self::exported::{EXPORTED_MAX, ExportObstacle, NotExported};
-use self::ports::Union;
 pub(crate) use self::shape::{ImportPort, ImportShape};
 
 /// All exports of a service, merged.
@@ -37,11 +36,11 @@ pub(crate) struct Merged<'a> {
 pub(crate) fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
     let mut by_age: Vec<_> = constituents.iter().copied().map(Export::new).collect();
     by_age.sort_by_key(|Export { export, .. }| (export.precedence, export.cluster));
-    let mut union = Union::default();
+    let mut union = Vec::new();
     for export in &by_age {
-        union.extend(export.ports());
+        ports::extend(&mut union, export.ports());
     }
-    let shape = by_age.first()?.shape(union.named());
+    let shape = by_age.first()?.shape(ports::named(union));
     Some(Merged {
         conflicts: conflict::find(&by_age, &shape.ports),
         shape,

@@ -128,7 +128,8 @@ impl Source<'_> {
         imports.map(import::recorded_consumers)
     }
 
-    fn own_import<'m>(&self, member: &'m Member) -> Option<&'m ImportView> {
+    /// Returns the import of a member that this hub's causeway wrote for the clusterset.
+    pub(super) fn own_import<'m>(&self, member: &'m Member) -> Option<&'m ImportView> {
         let import = member.import(self.key);
         import.filter(|import| import.exposure(self.index.hub_uid()) == Some(Exposure::Clusterset))
     }

@@ -18,16 +18,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use crate::fixtures::objects::{
-    Kind, NAMESPACE, Object, cluster, export, forged, import, mcs, namespace, service, slice,
+    Kind, NAMESPACE, Object, cluster, export, foo, forged, import, mcs, namespace, service, slice,
 };
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, GRACE, env, member_event};
 use crate::model::served::{ImportFields, Served, ServedImports};
 use crate::model::{Failure, FailureKind, MemberEvent, Signal};
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
 
 fn source(name: &str, address: &str) -> Object {
     slice(name, "foo").port("http", 8080).endpoint(address)
@@ -124,17 +120,9 @@ fn an_export_is_imported_into_every_cluster_with_its_address_and_its_endpoints()
 #[test]
 fn an_import_of_an_earlier_version_is_written_once_to_name_its_service() {
     let mut env = exported();
-    let mut earlier = imported(&env, "member3").clone();
-    let annotations = earlier["metadata"]["annotations"].as_object_mut();
-    annotations
-        .expect("annotations")
-        .remove(labels::DERIVED_SERVICE);
-    let earlier = Object {
-        kind: Kind::Import,
-        value: earlier,
-    };
+    let earlier = json!({"metadata": {"annotations": {labels::DERIVED_SERVICE: null}}});
     env.forget_writes();
-    env.on("member3", earlier).settle();
+    env.amend("member3", Kind::Import, "foo", earlier).settle();
     assert_eq!(env.log(), ["member3 patch ServiceImport"]);
     let stands = &imported(&env, "member3")["metadata"]["annotations"][labels::DERIVED_SERVICE];
     assert_eq!(*stands, "derived-foo");
@@ -320,16 +308,7 @@ fn labels_and_annotations_come_from_the_export_alone_and_go_with_it() {
     assert_eq!(meta["labels"]["team"], "a");
     assert_eq!(meta["annotations"]["note"], "b");
     let theirs = json!({"metadata": {"labels": {"theirs": "kept"}}});
-    let mut marked = imported(&env, "member3").clone();
-    json_patch::merge(&mut marked, &theirs);
-    env.on(
-        "member3",
-        Object {
-            kind: Kind::Import,
-            value: marked,
-        },
-    )
-    .settle();
+    env.amend("member3", Kind::Import, "foo", theirs).settle();
     env.on(
         "member1",
         labelled(json!({"exportedLabels": null, "exportedAnnotations": null})),

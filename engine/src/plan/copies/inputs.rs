@@ -14,8 +14,6 @@ use crate::plan::tiers::{EndpointRole, Tiers};
 pub(crate) struct Origin<'a> {
     /// Observed state.
     pub index: &'a Index,
-    /// Hub, by the UID of its kube-system namespace.
-    pub hub: &'a str,
     /// Owner, `<kind>/<uid>`.
     pub owner: &'a str,
     /// Service.

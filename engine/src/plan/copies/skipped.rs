@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use causeway::domain::ServicePort;
 
-use super::template::{CopyTemplate, NotCopied};
+use super::template::CopyTemplate;
 use crate::model::slice::SourceSlice;
 use crate::plan::port_fit::MissingPort;
 use crate::plan::providers::Unfit;
@@ -21,17 +21,6 @@ pub(crate) enum Skipped {
     Behind,
     /// None of its ports is exposed.
     NoPort(MissingPorts),
-}
-
-impl Skipped {
-    /// Returns the reason if it holds for the whole slice and all consumers.
-    pub(super) fn of_whole_slice(&self) -> Option<NotCopied> {
-        match self {
-            Self::Unfit(unfit) => Some(NotCopied::Unfit(unfit.clone())),
-            Self::TooManySlices => Some(NotCopied::TooManySlices),
-            Self::Behind | Self::NoPort(_) => None,
-        }
-    }
 }
 
 /// Ports that a consumer's Service offers and a slice lacks. They are computed on request.

@@ -129,7 +129,7 @@ impl CopyTemplate {
             entry,
         } = *inputs;
         Self {
-            hub: origin.hub.into(),
+            hub: origin.index.hub_uid().into(),
             owner: origin.owner.into(),
             key: origin.key.clone(),
             service: origin.service.into(),
@@ -195,7 +195,7 @@ impl CopyTemplate {
             && **service == *origin.service
             && *key == *origin.key
             && **owner == *origin.owner
-            && **hub == *origin.hub
+            && **hub == *origin.index.hub_uid()
             && entry.as_ref() == inputs.entry
             // Those of an entry follow from the provider.
             && (entry.is_some() || Arc::ptr_eq(ranges, &provider.ranges) || *ranges == provider.ranges)

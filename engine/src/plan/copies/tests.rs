@@ -6,7 +6,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, service, slice};
 use crate::fixtures::{Environment, env, name};
 use crate::model::{MemberEvent, Signal};
 
@@ -23,10 +23,6 @@ fn provided(hub_service: Object, slices: impl IntoIterator<Item = Object>) -> En
     env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
         .settle();
     env
-}
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
 }
 
 fn abc() -> Object {

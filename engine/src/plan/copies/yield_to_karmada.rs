@@ -156,9 +156,7 @@ fn ready_addresses(slice: &SourceSlice) -> impl Iterator<Item = IpAddr> {
     endpoints.flat_map(|endpoint| endpoint.addresses().collect::<Vec<_>>())
 }
 
-/// Returns the endpoints that get traffic. An endpoint without the condition is ready
-/// (discovery.k8s.io/v1, EndpointConditions).
+/// Returns the endpoints that get traffic.
 pub(crate) fn ready(slice: &SourceSlice) -> impl Iterator<Item = SourceEndpoint<'_>> {
-    let endpoints = slice.endpoints();
-    endpoints.filter(|endpoint| endpoint.conditions[0] != Some(false))
+    slice.endpoints().filter(SourceEndpoint::is_ready)
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use crate::fixtures::objects::{
-    Kind, Object, cluster, export, mcs, namespace, node, service, slice,
+    Kind, Object, cluster, export, foo, mcs, namespace, node, service, slice,
 };
 use crate::fixtures::{Environment, env, key};
 
@@ -14,10 +14,6 @@ mod companion;
 /// Returns the Cluster of a member of that network, which others reach that way.
 fn in_network(member: &str, network: &str, reach: Option<&str>) -> Object {
     cluster(member).annotated(&json!({labels::NETWORK: network, labels::REACH: reach}))
-}
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
 }
 
 /// Returns the slice of two ready pods on node n1 and of one on n2 that is not ready.

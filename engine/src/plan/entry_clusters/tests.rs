@@ -4,15 +4,11 @@ use causeway::api::condition as names;
 use causeway::api::labels::{PREFER, UNREACHABLE, WITHDRAW};
 use serde_json::{Value, json};
 
-use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, foo, mcs, slice};
 use crate::fixtures::{Environment, env};
 use crate::reasons::Reason;
 
 const ENTRIES: [&str; 2] = ["east", "west"];
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
 
 fn pods(address: &str, ready: bool) -> Object {
     let endpoint = json!({"addresses": [address], "conditions": {"ready": ready}});

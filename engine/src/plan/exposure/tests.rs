@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, foo, mcs, service, slice, source};
 use crate::fixtures::{Environment, GRACE, env};
 
 const ALMOST: Duration = Duration::from_secs(290);
@@ -16,14 +16,6 @@ fn exposed(hub_service: Object, exposure: Object) -> Environment {
     assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
     env.forget_writes();
     env
-}
-
-fn source(address: &str) -> Object {
-    slice("foo-abc", "foo").port("http", 8080).endpoint(address)
-}
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
 }
 
 fn ports(env: &Environment, cluster: &str) -> Vec<String> {

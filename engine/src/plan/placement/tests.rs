@@ -5,12 +5,8 @@ use serde_json::json;
 use causeway::api::labels;
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
+use crate::fixtures::objects::{Kind, cluster, foo, mcs, slice, source};
 use crate::fixtures::{Environment, env, name};
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
 
 /// Returns an environment of three members with pods of `foo` each, at `10.<n>.0.5`.
 fn three() -> Environment {
@@ -20,10 +16,7 @@ fn three() -> Environment {
         ("member2", "10.2.0.5"),
         ("member3", "10.3.0.5"),
     ] {
-        env.member(member).on(
-            member,
-            slice("foo-abc", "foo").port("http", 8080).endpoint(address),
-        );
+        env.member(member).on(member, source(address));
     }
     env.on_hub(foo());
     env

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use causeway::api::labels;
 
-use crate::fixtures::objects::{Kind, Object, mcs, namespace, service, slice};
+use crate::fixtures::objects::{Kind, Object, foo, mcs, namespace, service, slice};
 use crate::fixtures::{Environment, env};
 
 /// Returns an environment in which member1 provides the hub's Service `foo` to member2.
@@ -26,10 +26,6 @@ fn provide(env: &mut Environment) {
     env.on_hub(foo())
         .on_hub(mcs("foo").providers(&["member1"]))
         .settle();
-}
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
 }
 
 fn spec(env: &Environment, cluster: &str) -> Value {

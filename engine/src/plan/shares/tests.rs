@@ -5,16 +5,12 @@ use std::collections::BTreeMap;
 use causeway::api::labels;
 use serde_json::{Value, json};
 
-use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, slice};
 use crate::fixtures::{Environment, env};
 use crate::plan::tiers::HOLD;
 
 const SHARE: &str = "cluster/member1=10%, rest";
 const CONSUMER: &str = "member3";
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
 
 /// Returns the slice of a member with so many ready endpoints.
 fn pods(member: &str, ready: u8) -> Object {
@@ -26,10 +22,6 @@ fn pods(member: &str, ready: u8) -> Object {
             "conditions": {"ready": true, "serving": true, "terminating": false},
         }))
     })
-}
-
-fn annotated(object: Object, annotations: Value) -> Object {
-    object.with(json!({"metadata": {"annotations": annotations}}))
 }
 
 fn members([first, second]: [u8; 2]) -> Environment {
@@ -45,7 +37,7 @@ fn members([first, second]: [u8; 2]) -> Environment {
 
 fn shared(annotations: Value) -> Object {
     let providers = mcs("foo").providers(&["member1", "member2"]);
-    annotated(providers.consumers(&[CONSUMER]), annotations)
+    providers.consumers(&[CONSUMER]).annotated(&annotations)
 }
 
 /// Returns an environment in which member1 and member2 have so many pods, and member3 uses them.
@@ -140,7 +132,7 @@ fn exporters_get_their_shares_in_each_importer() {
         env.on(member, foo());
         env.on(
             member,
-            annotated(export("foo"), share("cluster/member1=5%, rest")),
+            export("foo").annotated(&share("cluster/member1=5%, rest")),
         );
     }
     env.settle();
@@ -212,10 +204,7 @@ fn unknown_provider_changes_no_share() {
 #[test]
 fn share_is_not_applied_where_standby_endpoints_are_not_used() {
     let mut env = members([1, 45]);
-    env.on_hub(annotated(
-        cluster(CONSUMER),
-        json!({labels::STANDBY: "false"}),
-    ));
+    env.on_hub(cluster(CONSUMER).annotated(&json!({labels::STANDBY: "false"})));
     env.on_hub(foo()).on_hub(shared(share(SHARE)));
     env.settle();
     assert_eq!(
@@ -247,7 +236,7 @@ fn coarse_share_is_reported() {
     let mut env = members([1, 6]);
     for member in ["member1", "member2"] {
         env.on(member, foo());
-        env.on(member, annotated(export("foo"), share(SHARE)));
+        env.on(member, export("foo").annotated(&share(SHARE)));
     }
     env.settle();
     let ready = env.export_says("member1", "foo", "Ready");
@@ -267,7 +256,7 @@ fn share_result_is_noted_until_the_share_is_removed() {
         ([1, 6], not_applied, ([0, 0, 1], 0)),
     ] {
         let mut env = members(ready);
-        env.on_hub(annotated(cluster(CONSUMER), of_consumer));
+        env.on_hub(cluster(CONSUMER).annotated(&of_consumer));
         env.on_hub(foo()).on_hub(shared(share(SHARE))).settle();
         let figures = |env: &Environment| {
             let figures = env.shares.clone().expect("a service has had shares");
@@ -291,11 +280,11 @@ fn worst_result_of_all_consumers_is_noted_with_the_largest_deviation() {
     ] {
         let mut env = members([1, 6]);
         for consumer in unable.into_iter().flatten() {
-            env.on_hub(annotated(cluster(consumer), not_applied()));
+            env.on_hub(cluster(consumer).annotated(&not_applied()));
         }
         let providers = mcs("foo").providers(&["member1", "member2"]);
         let exposed = providers.consumers(&["member2", CONSUMER]);
-        env.on_hub(foo()).on_hub(annotated(exposed, share(SHARE)));
+        env.on_hub(foo()).on_hub(exposed.annotated(&share(SHARE)));
         env.settle();
         let figures = env.shares.clone().expect("a service has shares");
         let found = (figures.services.map(|(_, count)| count), figures.deviation);
@@ -320,7 +309,7 @@ fn own_pods_are_used_whatever_their_share() {
     let exposed = mcs("foo")
         .providers(&["member1", "member2"])
         .consumers(&["member2"]);
-    env.on_hub(foo()).on_hub(annotated(exposed, share(SHARE)));
+    env.on_hub(foo()).on_hub(exposed.annotated(&share(SHARE)));
     env.settle();
     assert_eq!(
         roles(&env, "member2", "foo"),
@@ -360,7 +349,7 @@ fn headless_export_follows_no_share() {
         env.on(member, foo().headless());
         env.on(
             member,
-            annotated(export("foo"), share("cluster/member1=0%, rest")),
+            export("foo").annotated(&share("cluster/member1=0%, rest")),
         );
     }
     env.settle();
@@ -379,7 +368,7 @@ fn import_records_the_share() {
     let mut env = members([10, 9]);
     for member in ["member1", "member2"] {
         env.on(member, foo());
-        env.on(member, annotated(export("foo"), share(SHARE)));
+        env.on(member, export("foo").annotated(&share(SHARE)));
     }
     env.settle();
     let import = env.members[CONSUMER].get(Kind::Import, "shop", "foo");

@@ -2,44 +2,28 @@
 
 use super::shape::{ImportPort, ImportShape};
 
-/// Ports of which no two share a name, or a number and a protocol. The port that came first
-/// remains.
+/// Adds to a union the ports that share neither a name, nor a number and a protocol, with a port
+/// that came before.
 ///
 /// An empty name is a name like any other (KEP-1645, "Service Port"). Among other ports a port
 /// needs a name, so the name that it would receive is reserved from the start: a later port renames
 /// nothing but a port without a name.
-#[derive(Debug, Default)]
-pub(super) struct Union {
-    ports: Vec<ImportPort>,
-}
-
-impl From<Vec<ImportPort>> for Union {
-    fn from(ports: Vec<ImportPort>) -> Self {
-        Self { ports }
+pub(super) fn extend(union: &mut Vec<ImportPort>, ports: impl IntoIterator<Item = ImportPort>) {
+    for port in ports {
+        if !union.iter().any(|other| collide(other, &port)) {
+            union.push(port);
+        }
     }
 }
 
-impl Union {
-    /// Adds the ports that collide with none.
-    pub(super) fn extend(&mut self, ports: impl IntoIterator<Item = ImportPort>) {
-        for port in ports {
-            if !self.ports.iter().any(|other| collide(other, &port)) {
-                self.ports.push(port);
-            }
+/// Returns the ports of a union. If there are several, all of them have names.
+pub(super) fn named(mut union: Vec<ImportPort>) -> Vec<ImportPort> {
+    if union.len() > 1 {
+        for port in &mut union {
+            port.port.name = name_among_others(port);
         }
     }
-
-    /// Returns the ports. If there are several, all of them have names.
-    pub(super) fn named(mut self) -> Vec<ImportPort> {
-        if self.ports.len() > 1 {
-            for port in &mut self.ports {
-                if port.port.name.is_empty() {
-                    port.port.name = name_among_others(port);
-                }
-            }
-        }
-        self.ports
-    }
+    union
 }
 
 fn collide(one: &ImportPort, other: &ImportPort) -> bool {
@@ -72,9 +56,8 @@ impl ImportShape {
         let mut grown = record.clone();
         let all_named = record.ports.iter().all(|port| !port.port.name.is_empty());
         if let Some(merged) = merged.filter(|_| all_named) {
-            let mut union = Union::from(grown.ports);
-            union.extend(merged.ports.iter().cloned());
-            grown.ports = union.named();
+            extend(&mut grown.ports, merged.ports.iter().cloned());
+            grown.ports = named(grown.ports);
         }
         grown
     }

@@ -28,16 +28,7 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
     assert_eq!(elsewhere, exported, "it is no other cluster's");
     assert_eq!(says(&env, "member1", "Ready"), exported);
     let resolved = json!({"spec": {"ips": [address]}});
-    let mut value = imported(&env, "member2").clone();
-    json_patch::merge(&mut value, &resolved);
-    env.on(
-        "member2",
-        Object {
-            kind: Kind::Import,
-            value,
-        },
-    )
-    .settle();
+    env.amend("member2", Kind::Import, "foo", resolved).settle();
     assert_eq!(says(&env, "member2", "Ready"), exported);
     env.off("member2", Kind::Export, "foo")
         .on(
@@ -258,17 +249,11 @@ fn a_published_import_names_no_exporter_once_all_of_them_are_withdrawn() {
 #[test]
 fn an_import_that_a_person_applies_over_causeways_is_theirs() {
     let mut env = exported();
-    let mut applied = imported(&env, "member2").clone();
-    let part = json!({
+    let applied = json!({
         "metadata": {"annotations": {labels::LAST_APPLIED: "{}"}},
         "spec": {"ports": [{"port": 80, "protocol": "TCP"}]},
     });
-    json_patch::merge(&mut applied, &part);
-    let applied = Object {
-        kind: Kind::Import,
-        value: applied,
-    };
-    env.on("member2", applied).settle();
+    env.amend("member2", Kind::Import, "foo", applied).settle();
     let ports = &imported(&env, "member2")["spec"]["ports"];
     assert_eq!(*ports, json!([{"port": 80, "protocol": "TCP"}]));
     let of_derived = &derived(&env, "member2")["spec"]["ports"][0];
@@ -308,13 +293,9 @@ fn what_causeway_said_of_an_import_is_taken_back_when_it_is_a_persons() {
             true,
         ),
     ] {
-        let value = imported(&env, member).clone();
-        assert_eq!(value["status"]["clusters"], json!([{"cluster": "member1"}]));
-        let import = Object {
-            kind: Kind::Import,
-            value,
-        };
-        env.on(member, import.with(taken(by))).settle();
+        let clusters = &imported(&env, member)["status"]["clusters"];
+        assert_eq!(*clusters, json!([{"cluster": "member1"}]));
+        env.amend(member, Kind::Import, "foo", taken(by)).settle();
         let status = &imported(&env, member)["status"]["clusters"];
         assert_eq!(!status.is_null(), is_left, "{member}: {status}");
     }

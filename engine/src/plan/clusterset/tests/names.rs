@@ -193,18 +193,9 @@ fn a_label_alone_does_not_make_a_delivered_service_stand_for_another() {
     env.on_hub(foo());
     env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member3"]))
         .settle();
-    let mut labelled = get(&env, "member3", Kind::Service, "foo")
-        .expect("a Service")
-        .clone();
-    labelled["metadata"]["labels"][labels::MULTICLUSTER_SERVICE_NAME] = json!("bar");
-    env.on(
-        "member3",
-        Object {
-            kind: Kind::Service,
-            value: labelled,
-        },
-    )
-    .settle();
+    let labelled = json!({"metadata": {"labels": {labels::MULTICLUSTER_SERVICE_NAME: "bar"}}});
+    env.amend("member3", Kind::Service, "foo", labelled)
+        .settle();
     assert_eq!(env.addresses("member3", "foo"), ["10.1.0.5"]);
     env.off_hub(Kind::Mcs, "foo").settle();
     assert!(get(&env, "member3", Kind::Service, "foo").is_none());

@@ -118,12 +118,7 @@ fn what_is_left_where_both_are_gone_is_kept_until_the_exporter_is_known() {
 fn a_foreign_import_keeps_what_it_has_while_the_exporter_is_unknown() {
     let mut env = imported_by(|_, _| {});
     let taken = json!({"metadata": {"labels": {labels::HUB: "another-hub"}}});
-    let value = imported(&env, "member3").clone();
-    let import = Object {
-        kind: Kind::Import,
-        value,
-    };
-    env.on("member3", import.with(taken)).settle();
+    env.amend("member3", Kind::Import, "foo", taken).settle();
     let before = held(&env, "member3");
     unconfirmed(&mut env).pass(GRACE + GRACE);
     assert_eq!(held(&env, "member3"), before);

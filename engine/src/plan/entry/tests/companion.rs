@@ -155,11 +155,8 @@ fn service_that_asks_for_a_load_balancer_gets_a_companion_of_that_type() {
     let ready = env.says("foo", "Ready");
     assert!(ready.contains("has no address yet"), "{ready}");
     let ingress = json!({"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.9"}]}}});
-    let balanced = Object {
-        kind: Kind::Service,
-        value: made.clone(),
-    };
-    env.on("member1", balanced.with(ingress)).settle();
+    env.amend("member1", Kind::Service, &companion(), ingress)
+        .settle();
     assert_eq!(reached(&env).0[0].0, "203.0.113.9");
 }
 

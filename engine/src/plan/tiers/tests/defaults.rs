@@ -3,7 +3,7 @@
 use causeway::api::labels;
 use serde_json::{Value, json};
 
-use super::preferences::{MEMBERS, annotated, native, standings};
+use super::preferences::{MEMBERS, native, standings};
 use crate::fixtures::Environment;
 use crate::fixtures::objects::{Kind, Object, mcs, namespace};
 use crate::plan::tiers::HOLD;
@@ -13,7 +13,7 @@ const LOCAL_FIRST: &str = "member2: standby, member3: standby";
 const EU_FIRST: &str = "member2: ready, member3: standby";
 
 fn shop(annotations: Value) -> Object {
-    annotated(namespace("shop"), annotations)
+    namespace("shop").annotated(&annotations)
 }
 
 /// Returns the roles of the copies in member1 once every tier had time to be demoted.
@@ -26,25 +26,16 @@ fn settled(env: &mut Environment) -> String {
 fn default_of_the_namespace_counts_where_the_object_has_none() {
     let mut env = native(json!({}));
     assert_eq!(settled(&mut env), ALIKE);
-    env.on_hub(annotated(
-        namespace("web"),
-        json!({labels::PREFER: "local, any"}),
-    ));
+    env.on_hub(namespace("web").annotated(&json!({labels::PREFER: "local, any"})));
     assert_eq!(settled(&mut env), ALIKE);
     env.on_hub(shop(json!({labels::PREFER: "local, any"})));
     assert_eq!(settled(&mut env), LOCAL_FIRST);
     // The annotation of the object takes precedence.
-    env.on_hub(annotated(
-        mcs("foo"),
-        json!({labels::PREFER: "region, any"}),
-    ));
+    env.on_hub(mcs("foo").annotated(&json!({labels::PREFER: "region, any"})));
     assert_eq!(settled(&mut env), EU_FIRST);
     env.on_hub(shop(json!({labels::PREFER: "cluster/member3, any"})));
     assert_eq!(settled(&mut env), EU_FIRST);
-    env.on_hub(annotated(
-        mcs("foo"),
-        json!({labels::PREFER: "RemoteAndLocal"}),
-    ));
+    env.on_hub(mcs("foo").annotated(&json!({labels::PREFER: "RemoteAndLocal"})));
     assert_eq!(settled(&mut env), ALIKE);
     env.on_hub(mcs("foo"));
     assert_eq!(settled(&mut env), "member2: standby, member3: ready");
@@ -114,7 +105,7 @@ fn invalid_default_is_reported_with_its_namespace() {
     }
     assert_eq!(standings(&env, MEMBERS[0]), ALIKE);
     // The place of an error of the object is the object.
-    env.on_hub(annotated(mcs("foo"), json!({labels::PREFER: "near"})))
+    env.on_hub(mcs("foo").annotated(&json!({labels::PREFER: "near"})))
         .settle();
     let ready = env.says("foo", "Ready");
     let own = "metadata.annotations[mcs.causeway.dev/prefer]: Unsupported value: \"near\"";

@@ -6,9 +6,9 @@ use causeway::api::labels;
 use causeway::domain::path::Path::{Bad, Good};
 use serde_json::{Value, json};
 
-use super::preferences::{derived_standings, exported, foo, native, source, standings, unusable};
+use super::preferences::{derived_standings, exported, native, source, standings, unusable};
 use crate::fixtures::Environment;
-use crate::fixtures::objects::cluster;
+use crate::fixtures::objects::{cluster, foo};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -4,15 +4,12 @@ use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
-use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, namespace, service, slice};
+use crate::fixtures::annotations::located;
+use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, namespace, slice};
 use crate::fixtures::{Environment, env};
 use crate::plan::tiers::HOLD;
 
 pub(super) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
-
-pub(super) fn foo() -> Object {
-    service("foo").port("http", 80)
-}
 
 /// Returns the slice of a member, from the last part of each address and its readiness.
 pub(super) fn source(member: &str, endpoints: &[(u8, bool)]) -> Object {
@@ -26,20 +23,12 @@ pub(super) fn source(member: &str, endpoints: &[(u8, bool)]) -> Object {
     })
 }
 
-pub(super) fn annotated(object: Object, annotations: Value) -> Object {
-    object.with(json!({"metadata": {"annotations": annotations}}))
-}
-
 /// Returns an environment of three members that have two ready endpoints each.
 pub(super) fn three() -> Environment {
     let mut env = env();
-    for (member, region, zone) in [
-        ("member1", "eu", "eu-a"),
-        ("member2", "eu", "eu-b"),
-        ("member3", "us", "us-a"),
-    ] {
+    for member in MEMBERS {
         env.member(member);
-        env.on_hub(cluster(member).with(json!({"spec": {"region": region, "zones": [zone]}})));
+        env.on_hub(located(member));
         env.on(member, source(member, &[(1, true), (2, true)]));
     }
     env
@@ -49,7 +38,7 @@ pub(super) fn three() -> Environment {
 /// MultiClusterService with these annotations.
 pub(super) fn native(annotations: Value) -> Environment {
     let mut env = three();
-    env.on_hub(foo()).on_hub(annotated(mcs("foo"), annotations));
+    env.on_hub(foo()).on_hub(mcs("foo").annotated(&annotations));
     env.settle();
     env
 }
@@ -59,7 +48,7 @@ pub(super) fn exported(annotations: Value) -> Environment {
     let mut env = three();
     for member in MEMBERS {
         env.on(member, foo());
-        env.on(member, annotated(export("foo"), annotations.clone()));
+        env.on(member, export("foo").annotated(&annotations));
     }
     env.settle();
     env
@@ -234,7 +223,7 @@ fn a_restart_neither_promotes_nor_forgets_to_demote() {
 fn an_annotation_that_comes_later_waits_before_it_takes_endpoints_away() {
     let mut env = native(json!({}));
     assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
-    env.on_hub(annotated(mcs("foo"), json!({labels::PREFER: "local, any"})));
+    env.on_hub(mcs("foo").annotated(&json!({labels::PREFER: "local, any"})));
     env.settle();
     assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
     env.pass(HOLD);
@@ -242,7 +231,7 @@ fn an_annotation_that_comes_later_waits_before_it_takes_endpoints_away() {
         standings(&env, "member1"),
         "member2: standby, member3: standby"
     );
-    env.on_hub(annotated(mcs("foo"), json!({labels::PREFER: null})))
+    env.on_hub(mcs("foo").annotated(&json!({labels::PREFER: null})))
         .settle();
     assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
     env.assert_at_rest();
@@ -256,10 +245,7 @@ fn where_standby_endpoints_are_not_used_farther_tiers_are_not_ready_until_they_a
             env.upgrade("member1", "uid-of-member1", (1, 25));
         } else {
             let no = json!({labels::STANDBY: "false"});
-            env.on_hub(annotated(
-                cluster("member1").with(json!({"spec": {"region": "eu", "zones": ["eu-a"]}})),
-                no,
-            ));
+            env.on_hub(located("member1").annotated(&no));
         }
         env.settle();
         let marked = "member2: not ready (marked), member3: not ready (marked)";
@@ -293,7 +279,7 @@ fn of_exports_that_disagree_the_oldest_decides() {
         env.on(member, foo());
         env.on(
             member,
-            annotated(export("foo"), json!({labels::PREFER: prefer})),
+            export("foo").annotated(&json!({labels::PREFER: prefer})),
         );
         env.settle();
         env.pass(std::time::Duration::from_secs(60));
@@ -326,7 +312,7 @@ fn while_the_oldest_exporter_is_unknown_its_preference_goes_on() {
     for member in MEMBERS {
         env.on(member, foo());
         let export = match member {
-            "member1" => annotated(export("foo"), json!({labels::PREFER: LOCAL_REGION_ANY})),
+            "member1" => export("foo").annotated(&json!({labels::PREFER: LOCAL_REGION_ANY})),
             _ => export("foo"),
         };
         env.on(member, export).settle();
@@ -418,7 +404,7 @@ fn tier_of_an_import_whose_endpoints_the_service_cannot_use_does_not_carry_alone
         let prefer = json!({labels::PREFER: "cluster/member2, any"});
         for exporter in ["member2", "member3"] {
             env.on(exporter, foo());
-            env.on(exporter, annotated(export("foo"), prefer.clone()));
+            env.on(exporter, export("foo").annotated(&prefer));
         }
         env.settle();
         let expected = format!("{copied}member3: ready");

@@ -5,7 +5,7 @@ use causeway::api::labels;
 use serde_json::{Value, json};
 
 use crate::fixtures::Environment;
-use crate::fixtures::objects::{Kind, NAMESPACE, cluster, export};
+use crate::fixtures::objects::{Kind, NAMESPACE, cluster, export, foo};
 use crate::plan::tiers::HOLD;
 
 const HIGH_NEAR: &str = "region.topology.k8s.io";

@@ -8,11 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
 use super::preferences::{
-    MEMBERS, annotated, derived_standings, exported, foo, native, source, standings, three,
-    unusable,
+    MEMBERS, derived_standings, exported, native, source, standings, three, unusable,
 };
 use crate::fixtures::annotations::located;
-use crate::fixtures::objects::{Kind, Object, cluster, export};
+use crate::fixtures::objects::{Kind, Object, cluster, export, foo};
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, key, name};
 use crate::plan::provider_use::{ProviderUse, Unused};
@@ -146,7 +145,7 @@ fn what_is_headless_keeps_its_endpoints_for_dns_shows_ready_ones_alone() {
     for member in MEMBERS {
         env.on(member, foo().headless());
         let standby = json!({labels::UNREACHABLE: "standby"});
-        env.on(member, annotated(export("foo"), standby));
+        env.on(member, export("foo").annotated(&standby));
     }
     env.settle().lose("member3").pass(MINUTE * 2);
     let kept = "member1: ready, member2: ready, member3: ready";
