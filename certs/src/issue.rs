@@ -14,9 +14,6 @@ use rcgen::{
 const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 const SKEW_SHARE: u32 = 10;
 
-/// Validity of a certificate, counted from the moment of issue.
-pub type Validity = Duration;
-
 /// Error of issuing a certificate or loading an authority.
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
@@ -67,7 +64,7 @@ pub struct Leaf {
     /// URIs of the certificate.
     pub uris: Vec<String>,
     /// Validity from the moment of issue.
-    pub validity: Validity,
+    pub validity: Duration,
     /// Only extended key usage.
     pub purpose: Purpose,
 }
@@ -101,7 +98,7 @@ impl Authority {
     ///
     /// # Errors
     /// [`IssueError::Time`] and [`IssueError::Sign`].
-    pub fn new(common_name: &str, validity: Validity, now: SystemTime) -> Result<Self, IssueError> {
+    pub fn new(common_name: &str, validity: Duration, now: SystemTime) -> Result<Self, IssueError> {
         let mut params = dated(validity, now)?;
         params
             .distinguished_name
@@ -182,7 +179,7 @@ impl Authority {
     }
 }
 
-fn dated(validity: Validity, now: SystemTime) -> Result<CertificateParams, IssueError> {
+fn dated(validity: Duration, now: SystemTime) -> Result<CertificateParams, IssueError> {
     let since_epoch = now
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_err(|_| IssueError::Time)?;

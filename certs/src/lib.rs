@@ -11,7 +11,7 @@ mod trust;
 
 pub use change::ChangeError;
 pub use fault::Fault;
-pub use issue::{Authority, Credentials, IssueError, Leaf, Purpose, Validity};
+pub use issue::{Authority, Credentials, IssueError, Leaf, Purpose};
 pub use request::{Request, RequestKey};
 pub use rotation::{
     Change, Decision, Lifetimes, LifetimesError, RotationRequest, Situation, decide,
@@ -20,4 +20,6 @@ pub use stored::{
     CA_CERTIFICATE, CA_KEY, CERTIFICATE, Contents, KEY, NEXT_CERTIFICATE, NEXT_KEY, Names,
     OLD_UNTIL, Secrets, Served, Signer, Stored,
 };
-pub use trust::{Bundle, Period, Publication, PublicationTracker, Trusted, bundle_pem};
+pub use trust::{
+    Bundle, Period, Publication, PublicationTracker, Trusted, bundle_pem, certificate_pem,
+};

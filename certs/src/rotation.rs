@@ -358,7 +358,7 @@ impl Situation<'_> {
     /// start, or if time alone is the reason.
     fn damage(&self, normal: Option<&Contents>) -> Option<Fault> {
         if let Err(fault) = self.stored.signing(self.now) {
-            let is_first_start = !self.stored.is_anything() && self.last_good.is_none();
+            let is_first_start = self.stored.contents().is_empty() && self.last_good.is_none();
             return (!is_first_start).then_some(fault);
         }
         let next = || {

@@ -503,11 +503,6 @@ impl Stored {
         &self.contents
     }
 
-    /// Whether either Secret holds content of causeway.
-    pub fn is_anything(&self) -> bool {
-        !self.contents.is_empty()
-    }
-
     /// Returns the authorities that peers must trust: retired, signing and staged ones. An
     /// authority that is not valid yet is one of them, because the clock of a peer may be ahead.
     /// Empty without a signing one, and if that one has expired.

@@ -96,8 +96,7 @@ impl Trusted {
 
     /// Returns the certificate as PEM.
     pub fn pem(&self) -> String {
-        let style = EncodeConfig::new().set_line_ending(LineEnding::LF);
-        pem::encode_config(&Pem::new(CERTIFICATE, self.der.as_slice()), style)
+        certificate_pem(&self.der)
     }
 
     /// Parses the certificate, which has been parsed before.
@@ -150,6 +149,12 @@ impl Bundle {
             && self.authorities.len() == authorities.len()
             && authorities.iter().all(|one| self.authorities.contains(one))
     }
+}
+
+/// Encodes a certificate as PEM.
+pub fn certificate_pem(der: &[u8]) -> String {
+    let style = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    pem::encode_config(&Pem::new(CERTIFICATE, der), style)
 }
 
 /// Encodes authorities as a PEM bundle.

@@ -1,11 +1,10 @@
 //! The CustomResourceDefinitions that causeway installs, generated from the API types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSON, JSONSchemaProps,
     JSONSchemaPropsOrArray,
 };
 use kube::CustomResourceExt as _;
-use serde_json::json;
 
 use super::labels;
 use super::{Cluster, MultiClusterService, multicluster};
@@ -52,11 +51,7 @@ fn multi_cluster_service() -> CustomResourceDefinition {
         if let Some(types) = property(spec, "types") {
             types.min_items = Some(1);
             if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut types.items {
-                item.enum_ = Some(
-                    ["CrossCluster", "LoadBalancer"]
-                        .map(|t| json_value(json!(t)))
-                        .to_vec(),
-                );
+                item.enum_ = one_of(["CrossCluster", "LoadBalancer"]);
             }
         }
     });
@@ -84,21 +79,15 @@ fn with_optional_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefini
 fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for_each_schema(&mut crd, |schema| {
         if let Some(type_) = property(schema, "spec").and_then(|spec| property(spec, "type")) {
-            type_.enum_ = Some(
-                ["ClusterSetIP", "Headless"]
-                    .map(|t| json_value(json!(t)))
-                    .to_vec(),
-            );
+            type_.enum_ = one_of(["ClusterSetIP", "Headless"]);
         }
-        let status = property(schema, "status");
-        if let Some(objects) = status.and_then(|status| property(status, "endpointSliceObjects")) {
-            objects.enum_ = Some(["Present", "Absent"].map(|t| json_value(json!(t))).to_vec());
+        let Some(status) = property(schema, "status") else {
+            return;
+        };
+        if let Some(objects) = property(status, "endpointSliceObjects") {
+            objects.enum_ = one_of(["Present", "Absent"]);
         }
-        if let Some(clusters) =
-            property(schema, "status").and_then(|status| property(status, "clusters"))
-        {
-            keyed_by(clusters, "cluster");
-        }
+        keyed_by(property(status, "clusters"), "cluster");
     });
     crd
 }
@@ -111,24 +100,25 @@ fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.metadata.labels.get_or_insert_default().extend(own);
     for_each_schema(&mut crd, |schema| {
         as_go_types_are(schema);
-        if let Some(conditions) =
-            property(schema, "status").and_then(|status| property(status, "conditions"))
-        {
-            keyed_by(conditions, "type");
-        }
+        let status = property(schema, "status");
+        keyed_by(
+            status.and_then(|status| property(status, "conditions")),
+            "type",
+        );
     });
     crd
 }
 
-fn keyed_by(list: &mut JSONSchemaProps, key: &str) {
-    list.x_kubernetes_list_type = Some("map".to_owned());
-    list.x_kubernetes_list_map_keys = Some(vec![key.to_owned()]);
+/// Makes a list a map of its entries by a field, if there is such a list.
+fn keyed_by(list: Option<&mut JSONSchemaProps>, key: &str) {
+    if let Some(list) = list {
+        list.x_kubernetes_list_type = Some("map".to_owned());
+        list.x_kubernetes_list_map_keys = Some(vec![key.to_owned()]);
+    }
 }
 
-fn json_value(
-    value: serde_json::Value,
-) -> k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON {
-    k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON(value)
+fn one_of<const N: usize>(values: [&str; N]) -> Option<Vec<JSON>> {
+    Some(values.map(|value| JSON(value.into())).to_vec())
 }
 
 fn for_each_schema(
@@ -136,11 +126,8 @@ fn for_each_schema(
     mut change: impl FnMut(&mut JSONSchemaProps),
 ) {
     for version in &mut crd.spec.versions {
-        if let Some(schema) = version
-            .schema
-            .as_mut()
-            .and_then(|s| s.open_api_v3_schema.as_mut())
-        {
+        let schema = version.schema.as_mut();
+        if let Some(schema) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             change(schema);
         }
     }
@@ -153,11 +140,7 @@ fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut J
 fn as_go_types_are(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.default = None;
-    for property in schema
-        .properties
-        .iter_mut()
-        .flat_map(|all| all.values_mut())
-    {
+    for (_, property) in schema.properties.iter_mut().flatten() {
         as_go_types_are(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
@@ -167,6 +150,8 @@ fn as_go_types_are(schema: &mut JSONSchemaProps) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

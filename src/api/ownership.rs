@@ -333,40 +333,26 @@ mod tests {
     #[test]
     fn to_apply_part_of_the_spec_is_a_claim_and_to_update_is_none() {
         let spec = || json!({"f:spec": {"f:ports": {}}});
-        let ours = entry(labels::MANAGER, "Update", spec());
+        let labels_alone = json!({"f:metadata": {"f:labels": {"f:team": {}}}});
+        let status = json!({"f:status": {}});
+        let mut entries: Vec<_> = [
+            ("kustomize-controller", "Apply", spec(), true),
+            ("kubectl", "Apply", json!({"f:spec": {}}), true),
+            ("kubectl", "Apply", labels_alone, false),
+            (labels::MANAGER, "Apply", spec(), false),
+            ("kubectl-edit", "Update", spec(), false),
+            ("kubectl-patch", "Update", spec(), false),
+            ("kubectl-label", "Update", json!({"f:metadata": {}}), false),
+            ("kube-controller-manager", "Update", status, false),
+        ]
+        .map(|(by, operation, fields, claims)| (entry(by, operation, fields), claims.then_some(by)))
+        .into();
         let mut of_status = entry("cloud", "Apply", spec());
         of_status["subresource"] = json!("status");
-        for (other, by) in [
-            (
-                entry("kustomize-controller", "Apply", spec()),
-                Some("kustomize-controller"),
-            ),
-            (
-                entry("kubectl", "Apply", json!({"f:spec": {}})),
-                Some("kubectl"),
-            ),
-            (
-                entry(
-                    "kubectl",
-                    "Apply",
-                    json!({"f:metadata": {"f:labels": {"f:team": {}}}}),
-                ),
-                None,
-            ),
-            (entry(labels::MANAGER, "Apply", spec()), None),
-            (of_status, None),
-            (entry("kubectl-edit", "Update", spec()), None),
-            (entry("kubectl-patch", "Update", spec()), None),
-            (
-                entry("kubectl-label", "Update", json!({"f:metadata": {}})),
-                None,
-            ),
-            (
-                entry("kube-controller-manager", "Update", json!({"f:status": {}})),
-                None,
-            ),
-            (json!({"manager": "x", "operation": "Apply"}), None),
-        ] {
+        entries.push((of_status, None));
+        entries.push((json!({"manager": "x", "operation": "Apply"}), None));
+        let ours = entry(labels::MANAGER, "Update", spec());
+        for (other, by) in entries {
             let meta = managed(json!([ours, other]));
             assert_eq!(claimant(&meta), by, "{meta:?}");
             assert_eq!(managing_hub(&meta), by.is_none().then_some("h"), "{meta:?}");
@@ -405,25 +391,16 @@ mod tests {
             entry["subresource"] = json!("status");
             entry
         };
+        let of_spec = entry("another", "Update", json!({"f:spec": {}}));
+        let all =
+            |managers: &[&str]| -> Value { managers.iter().map(|name| of_status(name)).collect() };
         for (entries, status_writer) in [
             (json!([]), None),
-            (
-                json!([entry("another", "Update", json!({"f:spec": {}}))]),
-                None,
-            ),
-            (
-                json!([of_status("cilium-operator")]),
-                Some("cilium-operator"),
-            ),
-            (
-                json!([of_status("kubectl-edit"), of_status("lighthouse")]),
-                Some("lighthouse"),
-            ),
-            (json!([of_status("kubectl")]), None),
-            (
-                json!([of_status("cilium-operator"), of_status(labels::MANAGER)]),
-                None,
-            ),
+            (json!([of_spec]), None),
+            (all(&["cilium-operator"]), Some("cilium-operator")),
+            (all(&["kubectl-edit", "lighthouse"]), Some("lighthouse")),
+            (all(&["kubectl"]), None),
+            (all(&["cilium-operator", labels::MANAGER]), None),
         ] {
             assert_eq!(other_status_writer(&managed(entries)), status_writer);
         }
@@ -451,33 +428,18 @@ mod tests {
 
     #[test]
     fn the_records_of_tools_that_apply_are_claims() {
-        let of = |labels, annotations| meta(labels, annotations);
-        for (meta, by) in [
-            (
-                of(json!({}), json!({labels::LAST_APPLIED: "{}"})),
-                Some("kubectl apply"),
-            ),
-            (
-                of(json!({}), json!({labels::HELM_RELEASE: "shop"})),
-                Some("Helm"),
-            ),
-            (
-                of(json!({labels::KARMADA_MANAGED: "true"}), json!({})),
-                Some("Karmada"),
-            ),
-            (
-                of(
-                    json!({labels::KARMADA_MANAGED: "true"}),
-                    json!({labels::LAST_APPLIED: "{}"}),
-                ),
-                Some("Karmada"),
-            ),
-            (
-                of(json!({labels::KARMADA_MANAGED: "false"}), json!({})),
-                None,
-            ),
-            (of(json!({"team": "a"}), json!({"note": "b"})), None),
+        let karmada = |value: &str| json!({labels::KARMADA_MANAGED: value});
+        let applied = json!({labels::LAST_APPLIED: "{}"});
+        let released = json!({labels::HELM_RELEASE: "shop"});
+        for (labels, annotations, by) in [
+            (json!({}), applied.clone(), Some("kubectl apply")),
+            (json!({}), released, Some("Helm")),
+            (karmada("true"), json!({}), Some("Karmada")),
+            (karmada("true"), applied, Some("Karmada")),
+            (karmada("false"), json!({}), None),
+            (json!({"team": "a"}), json!({"note": "b"}), None),
         ] {
+            let meta = meta(labels, annotations);
             assert_eq!(claimant(&meta), by, "{meta:?}");
         }
     }

@@ -32,6 +32,14 @@ impl ClusterField {
         Self::ServiceConsumption,
     ];
 
+    /// The fields for the two roles of a cluster.
+    pub const ROLES: [Self; 2] = [Self::Providers, Self::Consumers];
+
+    /// Returns all fields, each of [`ClusterField::ROLES`] before those whose place it took.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::ROLES.into_iter().flat_map(Self::with_deprecated)
+    }
+
     /// Returns the path of the list.
     pub fn path(self) -> &'static str {
         match self {
@@ -62,55 +70,40 @@ impl ClusterField {
     /// Returns the names in the field, in the order given. A range has none for type LoadBalancer:
     /// it has no effect.
     pub fn names(self, spec: &MultiClusterServiceSpec) -> Vec<&str> {
-        if self.has_effect(spec) {
-            self.written(spec)
-        } else {
-            Vec::new()
+        match self.has_effect(spec) {
+            true => self.written(spec),
+            false => Vec::new(),
         }
     }
 
     /// Returns the names in the field, even if it has no effect.
     fn written(self, spec: &MultiClusterServiceSpec) -> Vec<&str> {
-        fn selected(list: &[ClusterSelector]) -> Vec<&str> {
-            list.iter().map(|cluster| cluster.name.as_str()).collect()
-        }
-        fn plain(list: Option<&Vec<String>>) -> Vec<&str> {
-            list.into_iter().flatten().map(String::as_str).collect()
-        }
-        match self {
-            Self::Providers => selected(&spec.provider_clusters),
-            Self::Consumers => selected(&spec.consumer_clusters),
-            Self::Range => plain(
-                spec.range
-                    .as_ref()
-                    .and_then(|range| range.cluster_names.as_ref()),
-            ),
-            Self::ServiceProvision => plain(spec.service_provision_clusters.as_ref()),
-            Self::ServiceConsumption => plain(spec.service_consumption_clusters.as_ref()),
-        }
+        let (selectors, plain) = self.lists(spec);
+        let selected = selectors.iter().map(|cluster| cluster.name.as_str());
+        selected.chain(plain.iter().map(String::as_str)).collect()
     }
 
     /// Returns the name of that index in [`ClusterField::names`].
     pub fn name(self, spec: &MultiClusterServiceSpec, index: usize) -> Option<&str> {
-        fn plain(list: Option<&Vec<String>>, index: usize) -> Option<&str> {
-            list?.get(index).map(String::as_str)
-        }
-        if !self.has_effect(spec) {
-            return None;
-        }
-        match self {
-            Self::Providers => spec
-                .provider_clusters
-                .get(index)
-                .map(|one| one.name.as_str()),
-            Self::Consumers => spec
-                .consumer_clusters
-                .get(index)
-                .map(|one| one.name.as_str()),
-            Self::Range => plain(spec.range.as_ref()?.cluster_names.as_ref(), index),
-            Self::ServiceProvision => plain(spec.service_provision_clusters.as_ref(), index),
-            Self::ServiceConsumption => plain(spec.service_consumption_clusters.as_ref(), index),
-        }
+        let (selectors, plain) = self.lists(spec);
+        let selected = selectors.get(index).map(|cluster| cluster.name.as_str());
+        let name = selected.or_else(|| plain.get(index).map(String::as_str));
+        name.filter(|_| self.has_effect(spec))
+    }
+
+    /// Returns the list of the field as selectors or as plain names, and an empty one of the other.
+    fn lists(self, spec: &MultiClusterServiceSpec) -> (&[ClusterSelector], &[String]) {
+        let plain = match self {
+            Self::Providers => return (&spec.provider_clusters, &[]),
+            Self::Consumers => return (&spec.consumer_clusters, &[]),
+            Self::Range => spec
+                .range
+                .as_ref()
+                .and_then(|range| range.cluster_names.as_ref()),
+            Self::ServiceProvision => spec.service_provision_clusters.as_ref(),
+            Self::ServiceConsumption => spec.service_consumption_clusters.as_ref(),
+        };
+        (&[], plain.map(Vec::as_slice).unwrap_or_default())
     }
 
     /// Whether the field has an effect for the type of the spec: `spec.range` is valid for type

@@ -25,18 +25,7 @@ impl ClusterName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
 
-impl TryFrom<&str> for ClusterName {
-    type Error = NameError;
-
-    fn try_from(name: &str) -> Result<Self, NameError> {
-        Self::check(name)?;
-        Ok(Self(name.into()))
-    }
-}
-
-impl ClusterName {
     /// Whether a text is the name of a cluster.
     ///
     /// # Errors
@@ -49,6 +38,15 @@ impl ClusterName {
             "a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an \
              alphanumeric character, and has at most 48 characters (e.g. 'member1')",
         ))
+    }
+}
+
+impl TryFrom<&str> for ClusterName {
+    type Error = NameError;
+
+    fn try_from(name: &str) -> Result<Self, NameError> {
+        Self::check(name)?;
+        Ok(Self(name.into()))
     }
 }
 
@@ -87,9 +85,7 @@ impl ServiceKey {
             name: name.into(),
         }
     }
-}
 
-impl ServiceKey {
     /// The key of the Service that stands for the imported service in a member: `derived-<name>`; where that has more than
     /// 63 characters, `derived-<first 46>-<8 hexadecimal digits of the name's hash>`.
     pub fn derived(&self) -> Self {

@@ -290,6 +290,18 @@ mod tests {
 
     use super::*;
 
+    async fn admin() -> Admin {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        Admin::bind(address).await.expect("a port is free")
+    }
+
+    fn start(admin: Admin, readiness: Readiness, metrics: Metrics) -> Serving {
+        let liveness = Liveness::default();
+        admin
+            .start(&liveness, readiness, metrics, Router::new())
+            .expect("a thread")
+    }
+
     async fn get(address: SocketAddr, path: &str) -> String {
         accepting(address, path, "*/*").await
     }
@@ -314,9 +326,7 @@ mod tests {
     #[tokio::test]
     async fn readyz_names_what_is_missing_until_shutdown() {
         let readiness = Readiness::default();
-        let admin = Admin::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
-            .await
-            .expect("a port is free");
+        let admin = admin().await;
         let address = admin.address();
         let _server = start(admin, readiness.clone(), Metrics::default());
 
@@ -340,18 +350,6 @@ mod tests {
         readiness.shut_down();
         assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 503"));
         assert!(get(address, "/metrics").await.starts_with("HTTP/1.1 200"));
-    }
-
-    fn start(admin: Admin, readiness: Readiness, metrics: Metrics) -> Serving {
-        let liveness = Liveness::default();
-        admin
-            .start(&liveness, readiness, metrics, Router::new())
-            .expect("a thread")
-    }
-
-    async fn admin() -> Admin {
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        Admin::bind(address).await.expect("a port is free")
     }
 
     /// Waits until the other side has closed a connection, and returns what it sent.
@@ -447,9 +445,7 @@ mod tests {
         let counts = CounterWithExemplar::<Vec<(&str, &str)>>::default();
         metrics.register(|registry| registry.register("counts", "Counts", counts.clone()));
         counts.inc_by(1, Some(vec![("trace_id", "4bf9")]), None);
-        let admin = Admin::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
-            .await
-            .expect("a port is free");
+        let admin = admin().await;
         let address = admin.address();
         let _server = start(admin, Readiness::default(), metrics);
         // As Prometheus asks, by default and where it is set to prefer the text format.
@@ -480,8 +476,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_in_use_is_named() {
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let first = Admin::bind(address).await.expect("a port is free");
+        let first = admin().await;
         let error = Admin::bind(first.address()).await.expect_err("it is taken");
         assert!(
             error.to_string().contains(&first.address().to_string()),

@@ -24,6 +24,9 @@ macro_rules! register_metrics {
     };
 }
 
+/// Labels of a metric: the name and the value of each.
+pub type Labels<const N: usize> = [(&'static str, &'static str); N];
+
 /// The registry of a process, shared: components register their metrics at any time, and the admin server
 /// writes out what is there. Clones are the same registry.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
@@ -21,6 +20,8 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use super::metrics::Labels;
 
 /// A task that is gone and should not be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,12 +121,7 @@ struct Inner {
     tracker: TaskTracker,
     failures: mpsc::UnboundedSender<TaskFailure>,
     running: Mutex<BTreeMap<&'static str, usize>>,
-    panics: Family<TaskLabel, Counter>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TaskLabel {
-    task: &'static str,
+    panics: Family<Labels<1>, Counter>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -239,7 +235,7 @@ impl Tasks {
 
 impl Inner {
     fn panicked(&self, task: &'static str, payload: &(dyn Any + Send)) -> TaskFailure {
-        self.panics.get_or_create(&TaskLabel { task }).inc();
+        self.panics.get_or_create(&[("task", task)]).inc();
         let message = panic_message(payload);
         TaskFailure::Panicked { task, message }
     }
@@ -336,12 +332,8 @@ mod tests {
                 message: "on purpose".into()
             })
         );
-        let panics = tasks
-            .0
-            .panics
-            .get_or_create(&TaskLabel { task: "panics" })
-            .get();
-        assert_eq!(panics, 1);
+        let panics = tasks.0.panics.get_or_create(&[("task", "panics")]);
+        assert_eq!(panics.get(), 1);
     }
 
     #[tokio::test]
@@ -357,8 +349,8 @@ mod tests {
             .expect_err("it panicked");
         assert_eq!(failure.to_string(), "task request panicked: on purpose");
         assert_eq!(tasks.catch_panic("request", async { 7 }).await, Ok(7));
-        let label = TaskLabel { task: "request" };
-        assert_eq!(tasks.0.panics.get_or_create(&label).get(), 1);
+        let panics = tasks.0.panics.get_or_create(&[("task", "request")]);
+        assert_eq!(panics.get(), 1);
         assert!(failures.try_recv().is_err());
     }
 

@@ -158,10 +158,7 @@ impl Span {
 }
 
 fn cut(text: &str) -> &str {
-    let end = (0..=TEXT_MAX.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end));
-    text.get(..end.unwrap_or_default()).unwrap_or_default()
+    &text[..text.floor_char_boundary(TEXT_MAX)]
 }
 
 /// The exemplar of a metric: a trace that was counted there.

@@ -6,12 +6,40 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, Error, RootCertStore};
+
+/// Implements the verification of signatures for a verifier of certificates, by another verifier.
+#[macro_export]
+macro_rules! verify_signatures_by {
+    ($self:ident, $verifier:expr) => {
+        fn verify_tls12_signature(
+            &$self,
+            message: &[u8],
+            certificate: &::rustls::pki_types::CertificateDer<'_>,
+            signed: &::rustls::DigitallySignedStruct,
+        ) -> Result<::rustls::client::danger::HandshakeSignatureValid, ::rustls::Error> {
+            $verifier.verify_tls12_signature(message, certificate, signed)
+        }
+
+        fn verify_tls13_signature(
+            &$self,
+            message: &[u8],
+            certificate: &::rustls::pki_types::CertificateDer<'_>,
+            signed: &::rustls::DigitallySignedStruct,
+        ) -> Result<::rustls::client::danger::HandshakeSignatureValid, ::rustls::Error> {
+            $verifier.verify_tls13_signature(message, certificate, signed)
+        }
+
+        fn supported_verify_schemes(&$self) -> Vec<::rustls::SignatureScheme> {
+            $verifier.supported_verify_schemes()
+        }
+    };
+}
 
 /// Verifier of servers by authorities, or by a certificate of theirs in the same bundle.
 #[derive(Debug)]
@@ -66,29 +94,7 @@ impl ServerCertVerifier for Pinned {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities
-            .verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities
-            .verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
-    }
+    verify_signatures_by!(self, self.authorities);
 }
 
 #[cfg(test)]

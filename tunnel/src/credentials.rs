@@ -14,6 +14,7 @@ use causeway::process::reload::reload;
 use parking_lot::Mutex;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError};
 use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
@@ -70,21 +71,34 @@ impl Side for ServerConfig {
     }
 
     fn configure(certificate: &Certificate, trust: Trust) -> Result<Self, CredentialsError> {
-        let provider = Arc::new(ring::default_provider());
         let renews = trust.enrolled.is_some();
-        let own = SingleCertAndKey::from(certificate.chain.clone());
-        let mut config = Self::builder_with_provider(provider.clone())
-            .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(verifier::of(trust, &provider)?)
-            .with_cert_resolver(Arc::new(own));
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        let mut config = server_config(certificate, verifier::of(trust)?, ALPN)?;
         config
             .alpn_protocols
             .extend(renews.then(|| enrolment::RENEW_ALPN.to_vec()));
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
         Ok(config)
     }
+}
+
+/// Makes the configuration of a server: TLS 1.3 without resumption, for clients that the verifier
+/// accepts.
+///
+/// # Errors
+/// [`rustls::Error`] if the crypto provider does not suffice.
+pub fn server_config(
+    certificate: &Certificate,
+    clients: Arc<dyn ClientCertVerifier>,
+    protocol: &[u8],
+) -> Result<ServerConfig, rustls::Error> {
+    let own = SingleCertAndKey::from(certificate.chain.clone());
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(clients)
+        .with_cert_resolver(Arc::new(own));
+    config.alpn_protocols = vec![protocol.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
 }
 
 impl Side for ClientConfig {
@@ -110,8 +124,6 @@ pub struct Loaded<S> {
     pub config: Arc<S>,
     /// The own identity.
     pub own: Identity,
-    /// End of the certificate's validity, in seconds of Unix time.
-    pub ends: i64,
     /// The certificate with its key.
     pub certificate: Certificate,
     /// Authorities of the other side.
@@ -126,7 +138,7 @@ impl<S: Side> Loaded<S> {
     /// # Errors
     /// [`CredentialsError`] if its files cannot be used.
     pub fn read(directory: &Path) -> Result<Self, CredentialsError> {
-        load(&read(directory)?, None).map(|(loaded, _)| loaded)
+        load(&read(directory)?, None)
     }
 }
 
@@ -187,8 +199,8 @@ impl<S: Side> Credentials<S> {
         enrolled: Option<Enrolled>,
         metrics: &Metrics,
     ) -> Result<Self, CredentialsError> {
-        let (loaded, _) = load::<S>(&source, enrolled.clone())?;
-        metrics.certificate_ends(loaded.ends);
+        let loaded = load::<S>(&source, enrolled.clone())?;
+        metrics.certificate_ends(loaded.certificate.ends);
         Ok(Self {
             directory: None,
             enrolled,
@@ -224,8 +236,9 @@ impl<S: Side> Credentials<S> {
         if *seen == source {
             return Ok(());
         }
-        let (loaded, not_after) = load::<S>(&source, self.enrolled.clone())?;
-        self.metrics.certificate_ends(loaded.ends);
+        let loaded = load::<S>(&source, self.enrolled.clone())?;
+        let not_after = loaded.certificate.not_after();
+        self.metrics.certificate_ends(loaded.certificate.ends);
         self.current.store(Arc::new(loaded));
         if source.authorities != seen.authorities {
             self.authorities.send_replace(());
@@ -254,11 +267,10 @@ fn read(directory: &Path) -> Result<Source, CredentialsError> {
     Ok(Source { files, authorities })
 }
 
-/// Parses a source, and returns the end of the certificate's validity too.
 fn load<S: Side>(
     source: &Source,
     enrolled: Option<Enrolled>,
-) -> Result<(Loaded<S>, String), CredentialsError> {
+) -> Result<Loaded<S>, CredentialsError> {
     let certificate = source.files.parse()?;
     let leaf = certificate.chain.end_entity_cert()?;
     let own = Identity::of(leaf)?;
@@ -270,14 +282,11 @@ fn load<S: Side>(
         authorities: authorities.clone(),
         enrolled,
     };
-    let loaded = Loaded {
+    Ok(Loaded {
         config: Arc::new(S::configure(&certificate, trust)?),
         authorities_pem: source.authorities.clone(),
         own,
-        ends: certificate.ends,
         certificate,
         authorities,
-    };
-    let not_after = loaded.certificate.not_after();
-    Ok((loaded, not_after))
+    })
 }

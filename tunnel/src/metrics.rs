@@ -1,56 +1,30 @@
 //! Metrics of both programs.
 
 use causeway::domain::ClusterName;
-use causeway::process::metrics::ComputedGauge;
+use causeway::process::metrics::{ComputedGauge, Labels};
 use causeway::register_metrics;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabels {
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ClusterLabels {
-    cluster: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PathLabels {
-    path: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RoleLabels {
-    role: &'static str,
-}
-
 /// Metrics of a program. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    agents: Family<ClusterLabels, Gauge>,
+    agents: Family<[(&'static str, String); 1], Gauge>,
     tunnels: Gauge,
     streams: Gauge,
-    streams_failed: Family<ReasonLabels, Counter>,
-    connections_failed: Family<ReasonLabels, Counter>,
+    streams_failed: Family<Labels<1>, Counter>,
+    connections_failed: Family<Labels<1>, Counter>,
     sent_bytes: Counter,
     received_bytes: Counter,
     certificate_expiry: Gauge,
-    clients_refused: Family<ReasonLabels, Counter>,
-    enrolments: Family<OutcomeLabels, Counter>,
+    clients_refused: Family<Labels<1>, Counter>,
+    enrolments: Family<Labels<1>, Counter>,
     front_certificate_expiry: Gauge,
-    paths: Family<PathLabels, Gauge>,
-    probes: Family<OutcomeLabels, Counter>,
-    copies_changed: Family<RoleLabels, Counter>,
+    paths: Family<Labels<1>, Gauge>,
+    probes: Family<Labels<1>, Counter>,
+    copies_changed: Family<Labels<1>, Counter>,
 }
 
 impl Metrics {
@@ -130,18 +104,13 @@ impl Metrics {
     }
 
     pub(crate) fn agents_of(&self, name: &ClusterName, connections: usize) {
-        let labels = ClusterLabels {
-            cluster: name.to_string(),
-        };
+        let labels = [("cluster", name.to_string())];
         let connections = i64::try_from(connections).unwrap_or(i64::MAX);
         self.agents.get_or_create(&labels).set(connections);
     }
 
     pub(crate) fn agent_forgotten(&self, name: &ClusterName) {
-        let labels = ClusterLabels {
-            cluster: name.to_string(),
-        };
-        self.agents.remove(&labels);
+        self.agents.remove(&[("cluster", name.to_string())]);
     }
 
     pub(crate) fn tunnels(&self, connections: usize) {
@@ -150,22 +119,22 @@ impl Metrics {
     }
 
     pub(crate) fn connection_failed(&self, reason: &'static str) {
-        let labels = ReasonLabels { reason };
+        let labels = [("reason", reason)];
         self.connections_failed.get_or_create(&labels).inc();
     }
 
     pub(crate) fn stream_failed(&self, reason: &'static str) {
-        let labels = ReasonLabels { reason };
+        let labels = [("reason", reason)];
         self.streams_failed.get_or_create(&labels).inc();
     }
 
     pub(crate) fn client_refused(&self, reason: &'static str) {
-        let labels = ReasonLabels { reason };
+        let labels = [("reason", reason)];
         self.clients_refused.get_or_create(&labels).inc();
     }
 
     pub(crate) fn enrolment(&self, outcome: &'static str) {
-        let labels = OutcomeLabels { outcome };
+        let labels = [("outcome", outcome)];
         self.enrolments.get_or_create(&labels).inc();
     }
 
@@ -194,19 +163,17 @@ impl Metrics {
     pub(crate) fn paths(&self, good: usize, bad: usize, unknown: usize) {
         for (path, count) in [("good", good), ("bad", bad), ("unknown", unknown)] {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            self.paths.get_or_create(&PathLabels { path }).set(count);
+            self.paths.get_or_create(&[("path", path)]).set(count);
         }
     }
 
     pub(crate) fn probed(&self, has_answered: bool) {
         let outcome = if has_answered { "answered" } else { "failed" };
-        self.probes.get_or_create(&OutcomeLabels { outcome }).inc();
+        self.probes.get_or_create(&[("outcome", outcome)]).inc();
     }
 
     pub(crate) fn changed_copy(&self, role: &'static str) {
-        self.copies_changed
-            .get_or_create(&RoleLabels { role })
-            .inc();
+        self.copies_changed.get_or_create(&[("role", role)]).inc();
     }
 
     /// Records the end of the certificate's validity, in seconds of Unix time.

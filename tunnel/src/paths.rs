@@ -82,25 +82,19 @@ struct Now {
 
 impl Paths {
     /// Creates a prober that reads the copies in the member of that client, and reports in the name
-    /// of `holder`.
-    pub fn new(client: Client, holder: String, metrics: Metrics) -> Self {
+    /// of `holder`. Copies that were made standby are deleted after `ttl` without an answer and a
+    /// hub.
+    pub fn new(client: Client, holder: String, ttl: Option<Duration>, metrics: Metrics) -> Self {
         Self {
             reports: Reports::new(client.clone(), holder.clone()),
             events: Events::new(client.clone(), holder),
             client,
             copies: Copies::default(),
-            silence: Silence::default(),
+            silence: Silence::new(ttl),
             states: BTreeMap::new(),
             metrics,
             rounds: 0,
         }
-    }
-
-    /// Has copies deleted that were made standby, after that time without an answer and a hub.
-    #[must_use]
-    pub fn with_provider_ttl(mut self, ttl: Option<Duration>) -> Self {
-        self.silence = Silence::new(ttl);
-        self
     }
 
     /// Probes and reports. Never ends. Calls `listed` once the copies are known.

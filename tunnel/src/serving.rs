@@ -7,12 +7,10 @@ use arc_swap::ArcSwap;
 use causeway::process::certificate::{Files, TlsError};
 use causeway::process::reload::reload;
 use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::server::NoServerSessionStorage;
-use rustls::sign::SingleCertAndKey;
-use rustls::version::TLS13;
+use rustls::server::WebPkiClientVerifier;
 use tokio_util::sync::CancellationToken;
 
+use crate::credentials::server_config;
 use crate::metrics::Metrics;
 
 /// Protocol inside. A client that offers HTTP/2 too must not choose it.
@@ -67,14 +65,7 @@ impl Serving {
 /// Returns TLS with the files, and the end of the certificate's validity.
 fn load(files: &Files, metrics: &Metrics) -> Result<(ServerConfig, String), TlsError> {
     let certificate = files.parse()?;
-    let own = SingleCertAndKey::from(certificate.chain.clone());
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(&[&TLS13])?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(own));
-    config.alpn_protocols = vec![HTTP1.to_vec()];
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
+    let config = server_config(&certificate, WebPkiClientVerifier::no_client_auth(), HTTP1)?;
     metrics.front_certificate_ends(certificate.ends);
     Ok((config, certificate.not_after()))
 }

@@ -149,7 +149,8 @@ impl Tunnel {
             };
             let places = Places { place, handshake };
             let enrolment = enrolment.clone();
-            self.spawn(serve(self.0.clone(), socket, from, places, enrolment));
+            self.0
+                .spawn(serve(self.0.clone(), socket, from, places, enrolment));
         });
         tokio::select! {
             () = accept => {}
@@ -170,7 +171,8 @@ impl Tunnel {
                 place,
                 passwords: None,
             };
-            self.spawn(front::serve_plain(self.0.clone(), socket, client));
+            self.0
+                .spawn(front::serve_plain(self.0.clone(), socket, client));
         });
         let shutdown = self.0.tasks.shutdown();
         shutdown.run_until_cancelled(accept).await;
@@ -187,16 +189,12 @@ impl Tunnel {
                 return;
             };
             let (tunnel, front) = (self.0.clone(), front.clone());
-            self.spawn(front::serve_authenticated(
+            self.0.spawn(front::serve_authenticated(
                 tunnel, socket, front, place, handshake,
             ));
         });
         let shutdown = self.0.tasks.shutdown();
         shutdown.run_until_cancelled(accept).await;
-    }
-
-    fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
-        self.0.spawn(connection);
     }
 
     /// Sends agents to other replicas, and waits until their streams have ended, for the time of the

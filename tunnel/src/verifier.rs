@@ -6,15 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::CryptoProvider;
+use causeway::verify_signatures_by;
+use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{CertificateError, DistinguishedName, Error, RootCertStore};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
@@ -42,10 +39,8 @@ pub struct Enrolled {
 ///
 /// # Errors
 /// [`VerifierBuilderError`] if an authority cannot be used.
-pub fn of(
-    trust: Trust,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, VerifierBuilderError> {
+pub fn of(trust: Trust) -> Result<Arc<dyn ClientCertVerifier>, VerifierBuilderError> {
+    let provider = Arc::new(ring::default_provider());
     let by = |authorities| {
         WebPkiClientVerifier::builder_with_provider(authorities, provider.clone()).build()
     };
@@ -94,29 +89,7 @@ impl ClientCertVerifier for Both {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.own
-            .verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.own
-            .verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.own.supported_verify_schemes()
-    }
+    verify_signatures_by!(self, self.own);
 }
 
 fn check_life(certificate: &CertificateDer<'_>, most: Duration) -> Result<(), Error> {

@@ -79,11 +79,10 @@ async fn wait_for_room(
         return Ok(());
     }
     progress.enter(Phase::Wait);
-    let reserved = unless_cut(progress, permit.reserve(bytes)).await;
+    unless_cut(progress, permit.reserve(bytes)).await;
     if progress.is_body_cut() {
         return Err(BodyError::NoRoom);
     }
-    permit.hold(reserved.flatten());
     progress.enter(Phase::Body);
     Ok(())
 }

@@ -12,12 +12,12 @@ use causeway::process::args::Checks;
 use causeway::process::certificate::{AuthoritiesError, TlsError, authorities, read_file};
 use causeway::process::reload::reload;
 use causeway::process::supervise::with_causes;
-use rustls::client::danger::HandshakeSignatureValid;
+use causeway::verify_signatures_by;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{CertificateError, DistinguishedName, Error};
 use tokio_util::sync::CancellationToken;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::{FromDer, GeneralName};
@@ -174,30 +174,7 @@ impl ClientCertVerifier for Callers {
         Ok(verified)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let verifier = self.verifier.load();
-        verifier.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let verifier = self.verifier.load();
-        verifier.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
-    }
+    verify_signatures_by!(self, self.verifier.load());
 }
 
 fn verifier(file: &[u8], provider: &Arc<CryptoProvider>) -> Result<Verifier, CallersError> {

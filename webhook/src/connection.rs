@@ -29,7 +29,6 @@ use tower::ServiceExt;
 
 use crate::connections::{Close, Phase, Progress, Slot};
 use crate::drain::Drain;
-use crate::metrics::ConnectionRejection;
 
 /// Maximum size of a request head and of one read, in bytes. An API server sends a few hundred.
 const HEAD_MAX: usize = 16 * 1024;
@@ -101,7 +100,7 @@ impl Connection {
         let progress = self.slot.progress();
         stream.set_nodelay(true)?;
         if !begins_tls(&stream, progress).await? {
-            self.slot.rejected(ConnectionRejection::PlainHttp);
+            self.slot.rejected("plain_http");
             end(&mut stream, PLAIN_HTTP, progress).await?;
             return Err(Ended::PlainHttp);
         }
@@ -109,7 +108,7 @@ impl Connection {
         match unless_closed(progress, handshake).await? {
             Ok(stream) => Ok(Some(stream)),
             Err((error, mut stream)) => {
-                self.slot.rejected(ConnectionRejection::Handshake);
+                self.slot.rejected("handshake");
                 tracing::debug!(peer = %self.peer, %error, "TLS handshake failed");
                 // A reset would overtake the alert, which has the reason.
                 end(&mut stream, b"", progress).await?;

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::limits::FREE;
-use crate::metrics::{ConnectionRejection, Metrics};
+use crate::metrics::Metrics;
 
 /// Interval of the checks of connections.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
@@ -242,8 +242,6 @@ pub(crate) struct Connections {
 struct Open {
     next: u64,
     ending: bool,
-    /// Whether [`Connections::at_most`] waits for closed connections.
-    is_awaited: bool,
     by_number: HashMap<u64, Arc<Progress>>,
 }
 
@@ -260,8 +258,8 @@ impl Slot {
     }
 
     /// Counts a connection that the webhook rejects.
-    pub(crate) fn rejected(&self, why: ConnectionRejection) {
-        self.connections.metrics.connection_rejected(why);
+    pub(crate) fn rejected(&self, reason: &'static str) {
+        self.connections.metrics.connection_rejected(reason);
     }
 }
 
@@ -270,9 +268,7 @@ impl Drop for Slot {
         let mut open = self.connections.open.lock();
         open.by_number.remove(&self.number);
         self.connections.metrics.connection_closed();
-        if open.is_awaited {
-            self.connections.gone.notify_waiters();
-        }
+        self.connections.gone.notify_waiters();
     }
 }
 
@@ -292,7 +288,7 @@ impl Connections {
     pub(crate) fn slot(self: &Arc<Self>) -> Option<Slot> {
         let mut open = self.open.lock();
         if open.by_number.len() >= self.max && !self.evict(&open, least_recently_active) {
-            self.metrics.connection_rejected(ConnectionRejection::Full);
+            self.metrics.connection_rejected("full");
             return None;
         }
         let number = open.next;
@@ -328,8 +324,7 @@ impl Connections {
             return false;
         };
         evicted.close(Close::Now);
-        self.metrics
-            .connection_rejected(ConnectionRejection::Evicted);
+        self.metrics.connection_rejected("evicted");
         true
     }
 
@@ -347,7 +342,7 @@ impl Connections {
             waiting |= phase == Phase::Wait;
             if !progress.is_closing() && progress.rank(is_overdue) {
                 if !matches!(phase, Phase::Unused | Phase::Idle | Phase::Closing) {
-                    self.metrics.connection_rejected(ConnectionRejection::Slow);
+                    self.metrics.connection_rejected("slow");
                 }
                 progress.close(Close::Now);
             }
@@ -383,19 +378,11 @@ impl Connections {
             let gone = self.gone.notified();
             tokio::pin!(gone);
             gone.as_mut().enable();
-            if self.are_at_most(number) {
+            if self.open.lock().by_number.len() <= number {
                 return;
             }
             gone.await;
         }
-    }
-
-    /// Whether at most `number` connections are open. If not, each one that closes wakes the
-    /// waiter.
-    fn are_at_most(&self, number: usize) -> bool {
-        let mut open = self.open.lock();
-        open.is_awaited = open.by_number.len() > number;
-        !open.is_awaited
     }
 }
 

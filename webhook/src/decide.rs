@@ -38,6 +38,7 @@ use crate::fields::{fields, optional_fields};
 
 pub use crate::entries::ENTRIES_MAX;
 pub use hub_view::{Clusters, HubView, Locality, Neighbors, Observed, ServiceFacts, ServiceKind};
+pub use identity::contested_id;
 pub use prepared_change::PreparedChange;
 pub use violations::{Impact, Unconfirmed, Validation};
 
@@ -296,12 +297,6 @@ pub enum Denial {
     },
     /// A request that the webhook does not handle, or an object that does not decode.
     Request(String),
-}
-
-/// Returns the permanent-id that another MultiClusterService may have; `None` if the mutation needs
-/// no other object.
-pub fn contested_id(change: &Change) -> Option<&str> {
-    identity::contested(change)
 }
 
 /// Mutates a change (M1, M2), given whether another object has the [`contested_id`]. Applied to its

@@ -126,10 +126,7 @@ pub(crate) fn too_many<'a>(
             is_new(|now, before| now.ports == before.ports),
         ),
     ];
-    let fields = [ClusterField::Providers, ClusterField::Consumers]
-        .into_iter()
-        .flat_map(ClusterField::with_deprecated);
-    let clusters = fields.map(move |field| {
+    let clusters = ClusterField::all().map(move |field| {
         let names = field.names(spec);
         let is_new = stored.is_none_or(|stored| field.names(stored) != names);
         (field.path(), names.len(), is_new)

@@ -203,7 +203,7 @@ pub(crate) struct Permit<'a> {
     body: Option<SemaphorePermit<'a>>,
 }
 
-impl<'a> Permit<'a> {
+impl Permit<'_> {
     /// Whether a body of that size may be held.
     pub(crate) fn covers(&self, bytes: usize) -> bool {
         bytes <= FREE || self.body.is_some()
@@ -215,18 +215,10 @@ impl<'a> Permit<'a> {
         self.body.is_some()
     }
 
-    /// Waits for the budget of a body, for [`Permit::hold`].
-    pub(crate) fn reserve(
-        &self,
-        bytes: usize,
-    ) -> impl Future<Output = Option<SemaphorePermit<'a>>> + use<'a> {
-        let limiter = self.limiter;
-        async move { limiter.body_kib.acquire_many(kib(bytes)).await.ok() }
-    }
-
-    /// Holds a reserved budget.
-    pub(crate) fn hold(&mut self, body: Option<SemaphorePermit<'a>>) {
-        self.body = body;
+    /// Waits for the budget of a body.
+    pub(crate) async fn reserve(&mut self, bytes: usize) {
+        let reserved = self.limiter.body_kib.acquire_many(kib(bytes)).await;
+        self.body = reserved.ok();
     }
 }
 
@@ -314,7 +306,7 @@ mod tests {
         assert!(other.reserve(FREE + KIB + 1).now_or_never().is_none());
         drop(large);
         let reserved = other.reserve(FREE + KIB + 1).now_or_never();
-        other.hold(reserved.expect("room"));
+        reserved.expect("room");
         assert!(other.covers(FREE + 1));
         drop(other);
         assert_eq!(limiter.body_kib.available_permits(), 10);

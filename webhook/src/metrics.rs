@@ -2,10 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use causeway::process::metrics::ComputedGauge;
+use causeway::process::metrics::{ComputedGauge, Labels};
 use causeway::process::traces::Exemplar;
 use causeway::register_metrics;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
@@ -43,19 +42,6 @@ pub enum Outcome {
     Error,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    webhook: &'static str,
-    decision: &'static str,
-}
-
-fn labels(webhook: Call, outcome: Outcome) -> RequestLabels {
-    RequestLabels {
-        webhook: webhook.label(),
-        decision: outcome.label(),
-    }
-}
-
 impl Call {
     const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
 
@@ -80,89 +66,31 @@ impl Outcome {
     }
 }
 
-/// Reason why the webhook rejects or closes a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ConnectionRejection {
-    /// The limit was reached, and no connection could be evicted.
-    Full,
-    /// Evicted for another connection.
-    Evicted,
-    /// Too slow in the handshake, in a request, or in receiving an answer.
-    Slow,
-    /// HTTP without TLS.
-    PlainHttp,
-    /// Failed handshake.
-    Handshake,
-}
-
-/// Reason why a request is rejected before it is validated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum RequestRejection {
-    /// Too many or too large requests in flight.
-    Busy,
-    /// Body too large.
-    TooLarge,
-    /// Body not received in time.
-    Slow,
-    /// Not an admission request.
-    Malformed,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResourceLabels {
-    resource: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabels {
-    reason: &'static str,
-}
-
-impl ConnectionRejection {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Evicted => "evicted",
-            Self::Slow => "slow",
-            Self::PlainHttp => "plain_http",
-            Self::Handshake => "handshake",
-        }
-    }
-}
-
-impl RequestRejection {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Busy => "busy",
-            Self::TooLarge => "too_large",
-            Self::Slow => "slow",
-            Self::Malformed => "malformed",
-        }
-    }
-}
-
 /// Metrics of the webhook. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     /// Histograms by [`Call`] and [`Outcome`], so that no request resolves its labels.
     durations: [[Durations; 4]; 2],
     in_flight: Gauge,
-    requests_rejected: Family<ReasonLabels, Counter>,
+    requests_rejected: Family<Labels<1>, Counter>,
     connections: Gauge,
-    connections_rejected: Family<ReasonLabels, Counter>,
+    connections_rejected: Family<Labels<1>, Counter>,
     certificate_expiry: Gauge,
     certificate_not_before: Gauge,
     certificate_rotations: Counter,
     certificate_rotation_failures: Counter,
-    certificate_repairs: Family<ReasonLabels, Counter>,
-    hub_watch_failures: Family<ResourceLabels, Counter>,
+    certificate_repairs: Family<Labels<1>, Counter>,
+    hub_watch_failures: Family<Labels<1>, Counter>,
 }
 
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let new: fn() -> Durations = || Durations::new(DURATIONS.into_iter());
-        let durations = Family::<RequestLabels, Durations, _>::new_with_constructor(new);
+        let durations = Family::<Labels<2>, Durations, _>::new_with_constructor(new);
+        let labels = |webhook: Call, outcome: Outcome| {
+            [("webhook", webhook.label()), ("decision", outcome.label())]
+        };
         let metrics = Self {
             durations: Call::ALL.map(|webhook| {
                 Outcome::ALL.map(|outcome| durations.get_or_create_owned(&labels(webhook, outcome)))
@@ -221,7 +149,7 @@ impl Metrics {
     /// Returns the counter of failed lists and watches of this resource of the hub.
     pub(crate) fn hub_watch_failures(&self, resource: &'static str) -> Counter {
         self.hub_watch_failures
-            .get_or_create_owned(&ResourceLabels { resource })
+            .get_or_create_owned(&[("resource", resource)])
     }
 
     /// Counts a request as in flight until the guard is dropped.
@@ -242,9 +170,9 @@ impl Metrics {
         durations.observe(took.as_secs_f64(), exemplar, at);
     }
 
-    pub(crate) fn request_rejected(&self, why: RequestRejection) {
-        let reason = why.label();
-        let labels = ReasonLabels { reason };
+    /// Counts a request that is rejected before it is validated.
+    pub(crate) fn request_rejected(&self, reason: &'static str) {
+        let labels = [("reason", reason)];
         self.requests_rejected.get_or_create(&labels).inc();
     }
 
@@ -256,9 +184,9 @@ impl Metrics {
         self.connections.dec();
     }
 
-    pub(crate) fn connection_rejected(&self, why: ConnectionRejection) {
-        let reason = why.label();
-        let labels = ReasonLabels { reason };
+    /// Counts a connection that the webhook rejects or closes.
+    pub(crate) fn connection_rejected(&self, reason: &'static str) {
+        let labels = [("reason", reason)];
         self.connections_rejected.get_or_create(&labels).inc();
     }
 
@@ -277,7 +205,7 @@ impl Metrics {
     }
 
     pub(crate) fn certificate_repaired(&self, reason: &'static str) {
-        let labels = ReasonLabels { reason };
+        let labels = [("reason", reason)];
         self.certificate_repairs.get_or_create(&labels).inc();
     }
 }

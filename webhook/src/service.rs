@@ -23,7 +23,7 @@ use crate::connections::{Connections, Phase, Progress};
 use crate::decide::{self, Change, Decision, Denial, Impact, Policy, PreparedChange};
 use crate::hub::{Hub, HubError};
 use crate::limits::{Limiter, Limits};
-use crate::metrics::{Call, Metrics, Outcome, RequestRejection};
+use crate::metrics::{Call, Metrics, Outcome};
 use crate::request_span::RequestSpan;
 use crate::review::{self, EnvelopeError, Status, Subject};
 
@@ -87,13 +87,13 @@ impl RequestError {
     }
 
     /// Returns the reason that is counted; `None` if the webhook failed, not the request.
-    fn rejection(&self) -> Option<RequestRejection> {
+    fn rejection(&self) -> Option<&'static str> {
         Some(match self.status().0 {
-            StatusCode::PAYLOAD_TOO_LARGE => RequestRejection::TooLarge,
-            StatusCode::REQUEST_TIMEOUT => RequestRejection::Slow,
-            StatusCode::TOO_MANY_REQUESTS => RequestRejection::Busy,
+            StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+            StatusCode::REQUEST_TIMEOUT => "slow",
+            StatusCode::TOO_MANY_REQUESTS => "busy",
             code if code.is_server_error() => return None,
-            _ => RequestRejection::Malformed,
+            _ => "malformed",
         })
     }
 }
@@ -140,9 +140,7 @@ async fn validate(
 }
 
 async fn method_not_allowed(State(webhook): State<Arc<Webhook>>, method: Method) -> Response {
-    webhook
-        .metrics
-        .request_rejected(RequestRejection::Malformed);
+    webhook.metrics.request_rejected("malformed");
     RequestError::Method(method).into_response()
 }
 

@@ -68,6 +68,18 @@ fn good(authority: &Authority, from: SystemTime) -> Contents {
     contents(signed_by(authority).into_iter().chain(leaf))
 }
 
+/// Returns such contents with a staged authority.
+fn staged(authority: &Authority, next: &Authority) -> Contents {
+    let mut stored = good(authority, begin());
+    stored.set(NEXT_CERTIFICATE, next.pem());
+    stored.set(NEXT_KEY, next.key_pem());
+    stored
+}
+
+fn both(one: &Authority, other: &Authority) -> String {
+    format!("{}{}", one.pem(), other.pem())
+}
+
 /// The two Secrets of these contents; neither exists without contents.
 fn secrets(contents: Option<Contents>) -> Secrets {
     contents.map_or_else(Secrets::default, |all| Secrets::split(&all, false))
@@ -223,8 +235,19 @@ fn leaf_with_comments_and_other_certificates_is_whole() {
 
 #[test]
 fn each_fault_is_repaired_with_its_reason() {
-    let ours = authority(begin());
-    let other = authority(begin());
+    type Next = (Option<Change>, Option<Fault>);
+    let (ours, other) = (authority(begin()), authority(begin()));
+    let check = |what: &str, stored: Option<Contents>, now, expected: Next| {
+        let mut case = Case::new(stored, now);
+        case.published = published(ours.pem(), DAY);
+        assert_eq!(case.next_change(), expected, "{what}");
+        let repaired = case.changed();
+        assert_ne!(secrets(Some(repaired.clone())), case.stored, "{what}");
+        assert!(read(repaired).signing(now).is_ok(), "{what}");
+    };
+    let (issue, normalize) = (Some(Change::Issue), Some(Change::Normalize));
+    let (missing, undecodable) = (Some(Fault::Missing), Some(Fault::Undecodable));
+    let (mismatch, expired) = (Some(Fault::KeyMismatch), Some(Fault::Expired));
     let good_contents = good(&ours, begin());
     let without = |key| {
         let mut contents = good_contents.clone();
@@ -236,154 +259,51 @@ fn each_fault_is_repaired_with_its_reason() {
         contents.set(key, value);
         contents
     };
-    let behind_leaf = |text: &str| chain(&good_contents, text);
-    let issue = Some(Change::Issue);
-    let normalize = Some(Change::Normalize);
+    let behind_leaf = |text: &str| with(CERTIFICATE, &chain(&good_contents, text));
+    let half_block = "-----BEGIN CERTIFICATE-----";
+    let half_bundle = format!("{}{half_block}\n", ours.pem());
+    let other_key = other.key_pem();
     let now = begin() + DAY;
+    check("no Secret", None, now, (normalize, None));
+    for (what, stored, fault) in [
+        ("an empty Secret", Contents::default(), None),
+        ("no authority", without(CA_CERTIFICATE), missing),
+        ("no key of the authority", without(CA_KEY), missing),
+        ("no CA", with(CA_CERTIFICATE, "rubbish"), undecodable),
+        ("no CA key", with(CA_KEY, "\u{0}"), undecodable),
+        ("another CA's key", with(CA_KEY, &other_key), mismatch),
+        ("no key", with(NEXT_CERTIFICATE, other.pem()), missing),
+        ("half", with(CA_CERTIFICATE, &half_bundle), undecodable),
+        ("a moment that is none", with(OLD_UNTIL, "soon"), None),
+    ] {
+        check(what, Some(stored), now, (normalize, fault));
+    }
+    let of_signer = |leaf: [_; 2]| contents(signed_by(&ours).into_iter().chain(leaf));
+    let foreign = of_signer(leaf_of(&other, begin(), names()));
     let other_names = Names {
         names: vec!["elsewhere.example".to_owned()],
         addresses: Vec::new(),
     };
-    let misnamed = leaf_of(&ours, begin(), other_names);
-    let misnamed = contents(signed_by(&ours).into_iter().chain(misnamed));
-    let foreign = leaf_of(&other, begin(), names());
-    let foreign = contents(signed_by(&ours).into_iter().chain(foreign));
-    for (what, stored, now, expected) in [
-        ("no Secret", None, now, (normalize, None)),
-        (
-            "an empty Secret",
-            Some(Contents::default()),
-            now,
-            (normalize, None),
-        ),
-        (
-            "no leaf yet",
-            Some(contents(signed_by(&ours))),
-            now,
-            (issue, None),
-        ),
-        (
-            "no authority",
-            Some(without(CA_CERTIFICATE)),
-            now,
-            (normalize, Some(Fault::Missing)),
-        ),
-        (
-            "no key of the authority",
-            Some(without(CA_KEY)),
-            now,
-            (normalize, Some(Fault::Missing)),
-        ),
-        (
-            "a rubbish authority",
-            Some(with(CA_CERTIFICATE, "rubbish")),
-            now,
-            (normalize, Some(Fault::Undecodable)),
-        ),
-        (
-            "a rubbish key of the authority",
-            Some(with(CA_KEY, "\u{0}")),
-            now,
-            (normalize, Some(Fault::Undecodable)),
-        ),
-        (
-            "another authority's key",
-            Some(with(CA_KEY, &other.key_pem())),
-            now,
-            (normalize, Some(Fault::KeyMismatch)),
-        ),
-        (
-            "a rubbish leaf",
-            Some(with(CERTIFICATE, "rubbish")),
-            now,
-            (issue, Some(Fault::Undecodable)),
-        ),
-        (
-            "a rubbish certificate behind the leaf",
-            Some(with(CERTIFICATE, &behind_leaf(RUBBISH_BLOCK))),
-            now,
-            (issue, Some(Fault::Undecodable)),
-        ),
-        (
-            "half a certificate behind the leaf",
-            Some(with(
-                CERTIFICATE,
-                &behind_leaf("-----BEGIN CERTIFICATE-----"),
-            )),
-            now,
-            (issue, Some(Fault::Undecodable)),
-        ),
-        (
-            "a key behind the leaf",
-            Some(with(CERTIFICATE, &behind_leaf(&ours.key_pem()))),
-            now,
-            (issue, Some(Fault::Undecodable)),
-        ),
-        (
-            "another leaf's key",
-            Some(with(KEY, &other.key_pem())),
-            now,
-            (issue, Some(Fault::KeyMismatch)),
-        ),
-        (
-            "a leaf of nobody",
-            Some(foreign),
-            now,
-            (issue, Some(Fault::UnknownIssuer)),
-        ),
-        (
-            "a leaf for others",
-            Some(misnamed),
-            now,
-            (issue, Some(Fault::Names)),
-        ),
-        (
-            "a leaf that has expired",
-            Some(good_contents.clone()),
-            begin() + LEAF,
-            (issue, Some(Fault::Expired)),
-        ),
-        (
-            "all of it of the future",
-            Some(good_contents.clone()),
-            begin() - DAY,
-            (normalize, Some(Fault::NotYetValid)),
-        ),
-        (
-            "all of it of the past",
-            Some(good_contents.clone()),
-            begin() + AUTHORITY,
-            (normalize, Some(Fault::Expired)),
-        ),
-        (
-            "half of a successor",
-            Some(with(NEXT_CERTIFICATE, other.pem())),
-            now,
-            (Some(Change::Normalize), Some(Fault::Missing)),
-        ),
-        (
-            "rubbish beside the authority",
-            Some(with(
-                CA_CERTIFICATE,
-                &format!("{}-----BEGIN CERTIFICATE-----\n", ours.pem()),
-            )),
-            now,
-            (Some(Change::Normalize), Some(Fault::Undecodable)),
-        ),
-        (
-            "a moment that is none",
-            Some(with(OLD_UNTIL, "soon")),
-            now,
-            (Some(Change::Normalize), None),
-        ),
+    let misnamed = of_signer(leaf_of(&ours, begin(), other_names));
+    for (what, stored, fault) in [
+        ("no leaf yet", contents(signed_by(&ours)), None),
+        ("rubbish", with(CERTIFICATE, "rubbish"), undecodable),
+        ("no certificate", behind_leaf(RUBBISH_BLOCK), undecodable),
+        ("half a block", behind_leaf(half_block), undecodable),
+        ("a key", behind_leaf(&ours.key_pem()), undecodable),
+        ("another leaf's key", with(KEY, &other_key), mismatch),
+        ("a leaf of nobody", foreign, Some(Fault::UnknownIssuer)),
+        ("a leaf for others", misnamed, Some(Fault::Names)),
     ] {
-        let mut case = Case::new(stored, now);
-        case.published = published(ours.pem(), DAY);
-        let next = case.next_change();
-        assert_eq!(next, expected, "{what}");
-        let repaired = case.changed();
-        assert_ne!(secrets(Some(repaired.clone())), case.stored, "{what}");
-        assert!(read(repaired).signing(now).is_ok(), "{what}");
+        check(what, Some(stored), now, (issue, fault));
+    }
+    let early = Some(Fault::NotYetValid);
+    for (what, now, expected) in [
+        ("expired leaf", begin() + LEAF, (issue, expired)),
+        ("of the future", begin() - DAY, (normalize, early)),
+        ("of the past", begin() + AUTHORITY, (normalize, expired)),
+    ] {
+        check(what, Some(good_contents.clone()), now, expected);
     }
 }
 
@@ -434,7 +354,7 @@ fn authorities_of_ca_bundles_stay_beside_a_new_one() {
         Authority::new("over", DAY, begin() - DAY * 9).unwrap(),
     );
     let now = begin() + DAY;
-    let bundle = format!("{}{}", over.pem(), known.pem());
+    let bundle = both(&over, &known);
     let case = Case::new(contents([(CA_KEY, "rubbish".to_owned())]), now)
         .published(published(&bundle, DAY));
     let stored = read(case.changed());
@@ -477,7 +397,7 @@ fn older_authority_without_its_leaf_regains_published_trust() {
     let (older, ours) = (authority(begin()), authority(begin()));
     let now = begin() + DAY;
     let older_contents = good(&older, begin());
-    let both = format!("{}{}", ours.pem(), older.pem());
+    let both = both(&ours, &older);
     let all = Bundle::read(both.as_bytes());
     let of_ours = Secrets::split(&good(&ours, begin()), false).serving;
     for (what, serving) in [

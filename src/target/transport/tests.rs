@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
@@ -22,19 +20,21 @@ async fn ask(proxy: &str, headers: &[(&str, &str)]) -> BoxError {
         proxy_header: headers.collect(),
         ..ClusterSpec::default()
     };
-    let secret = Secret {
+    let cluster = Cluster::new("member1", spec);
+    let (target, token) = Target::read(&cluster, &secret("member1"), false).unwrap();
+    request(&target, token).await
+}
+
+/// Returns a Secret of that name with a token.
+fn secret(name: &str) -> Secret {
+    Secret {
         metadata: ObjectMeta {
-            name: Some("member1".to_owned()),
+            name: Some(name.to_owned()),
             ..ObjectMeta::default()
         },
-        data: Some(BTreeMap::from([(
-            "token".to_owned(),
-            ByteString(b"abc".to_vec()),
-        )])),
+        data: Some([("token".to_owned(), ByteString(b"abc".to_vec()))].into()),
         ..Secret::default()
-    };
-    let (target, token) = Target::read(&Cluster::new("member1", spec), &secret, false).unwrap();
-    request(&target, token).await
+    }
 }
 
 /// Sends one request to a target, and returns why there is no answer.
@@ -159,14 +159,7 @@ async fn tunnel_gets_the_member_as_user_and_its_reason_is_the_error() {
     cluster
         .annotations_mut()
         .insert(labels::TUNNEL.to_owned(), "true".to_owned());
-    let secret = Secret {
-        metadata: ObjectMeta {
-            name: Some("edge1".to_owned()),
-            ..ObjectMeta::default()
-        },
-        data: Some([("token".to_owned(), ByteString(b"abc".to_vec()))].into()),
-        ..Secret::default()
-    };
+    let secret = secret("edge1");
     let error = Target::read(&cluster, &secret, false).unwrap_err();
     assert!(error.to_string().contains("--tunnel-front"), "{error}");
     let refuse = async {

@@ -68,8 +68,7 @@ pub(super) async fn serve(
     let limits = agent.shared.limits.clone();
     let ending = agent.ending.clone();
     let (tls, last_read) = tracked(tls);
-    let mut handshake = h2::server::Builder::new();
-    let handshake = handshake
+    let handshake = h2::server::Builder::new()
         .initial_window_size(limits.window)
         .initial_connection_window_size(limits.connection_window())
         .max_concurrent_streams(limits.streams)
@@ -78,13 +77,7 @@ pub(super) async fn serve(
         .handshake::<_, Bytes>(tls);
     let handshake = timeout(limits.handshake, handshake).await;
     let mut connection = handshake.map_err(|_| ConnectionError::NotIntroduced)??;
-    let pings = connection.ping_pong();
-    let silent = async {
-        match pings {
-            Some(pings) => keep_alive(pings, last_read, &limits, |_| {}).await,
-            None => std::future::pending().await,
-        }
-    };
+    let silent = keep_alive(connection.ping_pong(), last_read, &limits, |_| {});
     let mut silent = std::pin::pin!(silent);
     let link = Arc::new(Link {
         agent,

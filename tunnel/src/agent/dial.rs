@@ -49,8 +49,10 @@ pub struct Address {
     name: ServerName<'static>,
 }
 
-impl Address {
-    fn parse(text: &str) -> Result<Self, AddressError> {
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
         let uri: Uri = format!("https://{text}/").parse()?;
         let is_address = uri.path() == "/" && uri.query().is_none() && !text.contains('@');
         let (Some(host), Some(_), true) = (uri.host(), uri.port(), is_address) else {
@@ -62,14 +64,6 @@ impl Address {
             Err(_) => ServerName::try_from(bare.to_owned()).map_err(|_| AddressError::Host)?,
         };
         Ok(Self { uri, name })
-    }
-}
-
-impl FromStr for Address {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        Self::parse(text)
     }
 }
 
@@ -205,7 +199,7 @@ mod tests {
             ("203.0.113.7:30443", "203.0.113.7"),
             ("[2001:db8::7]:443", "2001:db8::7"),
         ] {
-            assert_eq!(Address::parse(text).unwrap().name.to_str(), name);
+            assert_eq!(text.parse::<Address>().unwrap().name.to_str(), name);
         }
         for text in [
             "tunnel.example",
@@ -217,7 +211,7 @@ mod tests {
             ":443",
             "",
         ] {
-            assert!(Address::parse(text).is_err(), "{text}");
+            assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }
 }

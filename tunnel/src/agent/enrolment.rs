@@ -108,7 +108,7 @@ fn remedy(status: StatusCode) -> &'static str {
 /// Returns the time until half of the life of a certificate.
 fn due_in(current: &Loaded<ClientConfig>) -> Duration {
     let begins = current.certificate.begins;
-    let half = current.ends.saturating_sub(begins) / 2;
+    let half = current.certificate.ends.saturating_sub(begins) / 2;
     let due = begins
         .saturating_add(half)
         .saturating_sub(now().as_second());
@@ -254,7 +254,10 @@ impl Enrolment {
         };
         let read = Credentials::<ClientConfig>::new(source, &self.shared.metrics);
         match read {
-            Ok(read) => (now().as_second() < read.current().ends).then_some(read),
+            Ok(read) => {
+                let ends = read.current().certificate.ends;
+                (now().as_second() < ends).then_some(read)
+            }
             Err(error) => {
                 tracing::warn!(error = with_causes(&error), "stored certificate not used");
                 None
@@ -290,7 +293,7 @@ impl Enrolment {
 
     async fn renewed(&self, credentials: &Credentials<ClientConfig>) -> Result<(), EnrolmentError> {
         let current = credentials.current();
-        if current.ends <= now().as_second() {
+        if current.certificate.ends <= now().as_second() {
             return Err(EnrolmentError::Missing(TOKEN));
         }
         let Role::Member(name) = &current.own.role else {

@@ -27,8 +27,8 @@ async fn run(config: AgentConfig) -> anyhow::Result<()> {
         .register(|registry| metrics.register_agent(registry));
     if let Some(access) = &config.paths {
         let client = hub_client(access, "causeway-agent").await?;
-        let paths = Paths::new(client, own_name(), metrics.clone());
-        let paths = paths.with_provider_ttl(config.provider_ttl);
+        let ttl = config.provider_ttl;
+        let paths = Paths::new(client, own_name(), ttl, metrics.clone());
         let copies = process.readiness.awaits("EndpointSlices");
         process
             .tasks

@@ -55,8 +55,7 @@ async fn run(config: TunnelConfig) -> anyhow::Result<()> {
         }
         None => None,
     };
-    let served = tunnel.clone().serve_agents(agents, enrolment);
-    tasks.spawn("agents", served);
+    tasks.spawn("agents", tunnel.clone().serve_agents(agents, enrolment));
     if let Some(address) = config.upgraded_agents {
         let agents = bind(address).await?;
         tracing::info!(address = %agents.local_addr()?, "listening for the API server");

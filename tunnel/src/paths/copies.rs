@@ -82,19 +82,17 @@ impl Copies {
 
     /// Lists the copies from a cluster that have ready endpoints.
     pub(super) fn ready(&self, source: &ClusterName) -> impl Iterator<Item = CopyId> {
-        let copies = self
-            .all
-            .values()
-            .filter(|copy| copy.id.source == *source && copy.has_ready);
-        copies.map(|copy| copy.id.clone())
+        self.of(source, |copy| copy.has_ready)
     }
 
     /// Lists the copies from a cluster that this program has lowered.
     pub(super) fn lowered(&self, source: &ClusterName) -> impl Iterator<Item = CopyId> {
-        let copies = self
-            .all
-            .values()
-            .filter(|copy| copy.id.source == *source && copy.is_lowered);
+        self.of(source, |copy| copy.is_lowered)
+    }
+
+    fn of(&self, source: &ClusterName, is: fn(&Copy) -> bool) -> impl Iterator<Item = CopyId> {
+        let copies = self.all.values();
+        let copies = copies.filter(move |copy| copy.id.source == *source && is(copy));
         copies.map(|copy| copy.id.clone())
     }
 
@@ -142,12 +140,8 @@ fn read(slice: &EndpointSlice, (namespace, name): &(String, String)) -> Option<C
 
 /// Whether an endpoint of the slice is ready.
 pub(super) fn has_ready(slice: &EndpointSlice) -> bool {
-    let mut endpoints = slice
-        .endpoints
-        .iter()
-        .filter_map(|one| one.conditions.as_ref());
-    slice.endpoints.iter().any(|one| one.conditions.is_none())
-        || endpoints.any(|conditions| conditions.ready != Some(false))
+    let mut conditions = slice.endpoints.iter().map(|one| one.conditions.as_ref());
+    conditions.any(|one| one.and_then(|one| one.ready) != Some(false))
 }
 
 /// Lists the addresses of endpoints that serve, at the first TCP port of the slice. A slice without

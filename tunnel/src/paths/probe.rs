@@ -1,6 +1,7 @@
 //! Connections to endpoints.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -73,13 +74,6 @@ pub(super) async fn own_pods_answer(client: &Client) -> bool {
         return false;
     };
     let pods = slices.iter().flat_map(addresses).take(MOST_TARGETS);
-    let mut probes = stream::iter(pods.collect::<Vec<_>>())
-        .map(answers)
-        .buffer_unordered(WIDTH);
-    while let Some(has_answered) = probes.next().await {
-        if has_answered {
-            return true;
-        }
-    }
-    false
+    let probes = stream::iter(pods.collect::<Vec<_>>()).map(answers);
+    probes.buffer_unordered(WIDTH).any(ready).await
 }

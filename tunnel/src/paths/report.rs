@@ -112,24 +112,17 @@ impl Reports {
     /// Deletes the Leases of all other clusters, those of earlier processes too. One that cannot be
     /// deleted expires.
     pub(super) async fn forget(&mut self, present: &BTreeSet<ClusterName>) {
-        let gone: Vec<_> = match &self.stored {
-            Some(stored) => stored
-                .keys()
-                .filter(|source| !present.contains(*source))
-                .cloned()
-                .collect(),
-            None => match self.earlier().await {
-                Some(earlier) => {
-                    self.stored = Some(BTreeMap::new());
-                    earlier
-                        .into_iter()
-                        .filter(|source| !present.contains(source))
-                        .collect()
-                }
-                None => return,
-            },
+        let known: Vec<_> = match &self.stored {
+            Some(stored) => stored.keys().cloned().collect(),
+            None => {
+                let Some(earlier) = self.earlier().await else {
+                    return;
+                };
+                self.stored = Some(BTreeMap::new());
+                earlier
+            }
         };
-        for source in gone {
+        for source in known.into_iter().filter(|one| !present.contains(one)) {
             let (name, params) = (path::lease_name(&source), DeleteParams::default());
             let deleted = self.leases.delete(&name, &params);
             match timeout(REQUEST, deleted).await {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// Beginnings of the silence of clusters. A restart of this process begins all of them again, and
 /// so does a round that says nothing about them: only time that was observed counts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Silence {
     /// Time to live of a silent provider, if it has one.
     ttl: Option<Duration>,

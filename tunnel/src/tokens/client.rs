@@ -7,19 +7,20 @@ use axum::body::{Body, to_bytes};
 use causeway::domain::ClusterName;
 use causeway::process::certificate::Certificate;
 use causeway::target::{ProxyError, TunnelFront};
+use causeway::verify_signatures_by;
 use http::header::{CACHE_CONTROL, HOST};
 use http::{HeaderValue, Request, StatusCode, Uri};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{ClientConfig, Error};
 use tokio_rustls::TlsConnector;
 
 use super::{AGENT_HOST, ALPN, AgentCredentials, BODY_MAX, HEAD_MAX, PATH};
@@ -161,27 +162,5 @@ impl ServerCertVerifier for Agents {
         verified.map(|_| ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
-            .verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.0
-            .verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
+    verify_signatures_by!(self, self.0);
 }

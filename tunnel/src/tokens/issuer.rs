@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::process::kube_client::{HubAccess, HubError, hub_config};
 use causeway::process::supervise::with_causes;
+use causeway_certs::certificate_pem;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -241,7 +242,7 @@ impl Issuer {
         if authorities.is_empty() {
             return Err(IssueError::NoAuthority);
         }
-        let authorities: String = authorities.iter().map(|one| pem(one)).collect();
+        let authorities: String = authorities.iter().map(|one| certificate_pem(one)).collect();
         let accounts: Api<ServiceAccount> =
             Api::namespaced(Client::try_from(config)?, &self.account.namespace);
         let seconds = self.life.max(LIFE_MIN).as_secs();
@@ -289,19 +290,4 @@ fn refused(status: StatusCode, reason: &str) -> Response<String> {
     let mut answer = Response::new(printable(reason));
     *answer.status_mut() = status;
     answer
-}
-
-fn pem(certificate: &[u8]) -> String {
-    const LINE: usize = 64;
-    let encoded = STANDARD.encode(certificate);
-    let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    let mut rest = encoded.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(LINE));
-        text.push_str(line);
-        text.push('\n');
-        rest = after;
-    }
-    text.push_str("-----END CERTIFICATE-----\n");
-    text
 }

@@ -253,18 +253,10 @@ async fn connected(tunnel: &Arc<Inner>, proved: Proved, from: Origin) -> Result<
     let (requests, connection) = Box::pin(handshake).await?;
     let mut connection = Box::new(connection);
     let round_trip = Arc::new(AtomicU64::default());
-    let pings = connection.ping_pong().map(|pings| {
-        keep_alive(pings, last_read, limits, |took| {
-            let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-            round_trip.store(micros, Ordering::Relaxed);
-        })
+    let silent = keep_alive(connection.ping_pong(), last_read, limits, |took| {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        round_trip.store(micros, Ordering::Relaxed);
     });
-    let silent = async {
-        match pings {
-            Some(pings) => pings.await,
-            None => std::future::pending().await,
-        }
-    };
     let life = async {
         let answer = timeout(limits.answer, introduce(tunnel, requests.clone())).await??;
         let streams = usize::try_from(limits.streams).unwrap_or(Semaphore::MAX_PERMITS);
@@ -284,12 +276,7 @@ async fn connected(tunnel: &Arc<Inner>, proved: Proved, from: Origin) -> Result<
         };
         let registered = tunnel.registry.add(&name, agent, limits);
         tracing::info!(cluster = %name, peer = %from, version, "agent connected");
-        let reason = tokio::select! {
-            () = tunnel.draining.cancelled() => "this replica ends",
-            () = replaced.cancelled() => "newer connections take its place",
-            () = sleep(valid) => "its certificate has expired",
-            _ = authorities.changed() => "the authorities have changed",
-        };
+        let reason = drain_reason(tunnel, &replaced, valid, &mut authorities).await;
         tracing::info!(cluster = %name, peer = %from, reason, "draining agent");
         drop(registered);
         drain(requests.clone(), &streams, limits.streams, limits.drain).await;
@@ -300,6 +287,21 @@ async fn connected(tunnel: &Arc<Inner>, proved: Proved, from: Origin) -> Result<
         ended = connection => Ok(ended?),
         () = silent => Err(AgentError::Silent),
         ended = life => ended,
+    }
+}
+
+/// Waits until a connection is to be drained, and returns the reason.
+async fn drain_reason(
+    tunnel: &Inner,
+    replaced: &CancellationToken,
+    valid: Duration,
+    authorities: &mut watch::Receiver<()>,
+) -> &'static str {
+    tokio::select! {
+        () = tunnel.draining.cancelled() => "this replica ends",
+        () = replaced.cancelled() => "newer connections take its place",
+        () = sleep(valid) => "its certificate has expired",
+        _ = authorities.changed() => "the authorities have changed",
     }
 }
 

@@ -19,11 +19,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kube::Client;
-use rustls::crypto::ring;
-use rustls::server::NoServerSessionStorage;
-use rustls::sign::SingleCertAndKey;
-use rustls::version::TLS13;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::RootCertStore;
+use rustls::server::WebPkiClientVerifier;
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
@@ -34,6 +31,7 @@ use super::Inner;
 use super::bootstrap::{BootstrapError, Bootstraps};
 use super::refusals::{Refusals, Refused};
 use super::upgrade::Socket;
+use crate::credentials::server_config;
 use crate::digest::Digest;
 use crate::enrolment::{ENROL, ENROL_ALPN, Enrol, Issued, RENEW, REQUEST_MAX, Renew};
 use crate::hello::{REASON, printable};
@@ -181,7 +179,11 @@ impl Enrolment {
     ) {
         let limits = &tunnel.shared.limits;
         let served = timeout(limits.handshake, async {
-            start.into_stream(Arc::new(anonymous(tunnel)?)).await
+            let own = tunnel.credentials.current();
+            let anybody = WebPkiClientVerifier::no_client_auth();
+            let config = server_config(&own.certificate, anybody, ENROL_ALPN);
+            let config = config.map_err(io::Error::other)?;
+            start.into_stream(Arc::new(config)).await
         });
         match served.await {
             Ok(Ok(tls)) => {
@@ -279,21 +281,6 @@ impl Enrolment {
             certificate: certificate.map_err(Refusal::Sign)?,
         })
     }
-}
-
-/// Returns TLS that asks for no certificate.
-fn anonymous(tunnel: &Inner) -> io::Result<ServerConfig> {
-    let own = SingleCertAndKey::from(tunnel.credentials.current().certificate.chain.clone());
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(&[&TLS13])
-        .map_err(io::Error::other)?;
-    let mut config = config
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(own));
-    config.alpn_protocols = vec![ENROL_ALPN.to_vec()];
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
-    Ok(config)
 }
 
 /// Serves one request within the time for it.

@@ -133,7 +133,7 @@ where
 
 async fn answer<S>(
     tunnel: &Arc<Inner>,
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
     client: Arc<Client>,
 ) -> Result<Response<String>, TooManyRefusals>
 where
@@ -173,6 +173,19 @@ where
             (name, Some(admitted))
         }
     };
+    Ok(open::<S>(tunnel, request, (name, admitted), client).await)
+}
+
+/// Opens the stream that a client asks for, and joins it to the client.
+async fn open<S>(
+    tunnel: &Arc<Inner>,
+    mut request: Request<Incoming>,
+    (name, admitted): (ClusterName, Option<Admitted>),
+    client: Arc<Client>,
+) -> Response<String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let host = request.uri().authority();
     let destination = match host.is_some_and(|host| host == AGENT_HOST) && admitted.is_none() {
         true => Destination::Agent,
@@ -191,13 +204,13 @@ where
                 client,
             };
             tunnel.spawn(join::<S>(tunnel.clone(), upgrade, joined));
-            Ok(Response::new(String::new()))
+            Response::new(String::new())
         }
         Err(refusal) => {
             tunnel.shared.metrics.stream_failed(refusal.label());
             let reason = refusal.to_string();
             tracing::debug!(cluster = %name, reason, "stream refused");
-            Ok(refused(refusal.status(), &reason))
+            refused(refusal.status(), &reason)
         }
     }
 }

@@ -212,46 +212,22 @@ mod tests {
 
     #[test]
     fn invalid_flags_are_refused_with_a_remedy() {
+        let secret = "must be the NAMESPACE/NAME of a Secret";
+        let duration = "write a duration as whole hours, minutes and seconds";
+        let another = "another than that of the serving certificate";
+        let longer = "at least 3 times as long as what it signs";
+        let address = "--certificate-name=https://hook.example";
+        let good = "--self-managed-certs=ns/tls";
         for (args, why) in [
-            (
-                &["--self-managed-certs=tls"][..],
-                "must be the NAMESPACE/NAME of a Secret",
-            ),
-            (
-                &["--self-managed-certs=Ns/tls"],
-                "must be the NAMESPACE/NAME of a Secret",
-            ),
-            (
-                &["--self-managed-certs=ns/"],
-                "must be the NAMESPACE/NAME of a Secret",
-            ),
-            (
-                &[
-                    "--self-managed-certs=ns/tls",
-                    "--certificate-name=https://hook.example",
-                ],
-                "without scheme and port",
-            ),
-            (
-                &["--self-managed-certs=ns/tls", "--leaf-validity=soon"],
-                "write a duration as whole hours, minutes and seconds",
-            ),
-            (
-                &["--self-managed-certs=ns/tls", "--leaf-validity=1s"],
-                "ten seconds at least",
-            ),
-            (
-                &["--self-managed-certs=ns/tls", "--ca-secret=tls"],
-                "another than that of the serving certificate",
-            ),
-            (
-                &["--self-managed-certs=ns/tls", "--ca-validity=24h"],
-                "at least 3 times as long as what it signs",
-            ),
-            (
-                &["--self-managed-certs=ns/tls", "--tls-dir=tls"],
-                "cannot be used with",
-            ),
+            (&["--self-managed-certs=tls"][..], secret),
+            (&["--self-managed-certs=Ns/tls"], secret),
+            (&["--self-managed-certs=ns/"], secret),
+            (&[good, address], "without scheme and port"),
+            (&[good, "--leaf-validity=soon"], duration),
+            (&[good, "--leaf-validity=1s"], "ten seconds at least"),
+            (&[good, "--ca-secret=tls"], another),
+            (&[good, "--ca-validity=24h"], longer),
+            (&[good, "--tls-dir=tls"], "cannot be used with"),
         ] {
             let error = check(args).expect_err("it is wrong");
             assert!(error.contains(why), "{args:?}: {error}");

@@ -26,11 +26,11 @@ pub(super) struct Cache {
 impl Cache {
     /// Returns the cached objects once all of them have been listed.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
-        let mutating = self.mutating.get()?;
-        let validating = self.validating.get()?;
+        let mutating = self.mutating.lock().clone()?;
+        let validating = self.validating.lock().clone()?;
         let secrets = StoredSecrets {
-            serving: self.serving.get()?,
-            authority: self.authority.get()?,
+            serving: self.serving.lock().clone()?,
+            authority: self.authority.lock().clone()?,
         };
         Some(Snapshot::new(
             mutating.as_deref(),
@@ -47,7 +47,7 @@ impl Cache {
     /// Returns the receiver of a watch that fills a slot.
     pub(super) fn updater<K>(&self, slot: &Slot<K>) -> SlotUpdater<K> {
         SlotUpdater {
-            slot: slot.clone(),
+            slot: Arc::clone(slot),
             incoming: None,
             changed: Arc::clone(&self.changed),
         }
@@ -55,29 +55,7 @@ impl Cache {
 }
 
 /// Cached object, or its absence; `None` before the first list.
-pub(super) struct Slot<K>(Arc<Mutex<Option<Option<Arc<K>>>>>);
-
-impl<K> Slot<K> {
-    fn get(&self) -> Option<Option<Arc<K>>> {
-        self.0.lock().clone()
-    }
-
-    fn set(&self, object: Option<Arc<K>>) {
-        *self.0.lock() = Some(object);
-    }
-}
-
-impl<K> Clone for Slot<K> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<K> Default for Slot<K> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
+pub(super) type Slot<K> = Arc<Mutex<Option<Option<Arc<K>>>>>;
 
 /// Applies the events of a watch to a slot.
 pub(super) struct SlotUpdater<K> {
@@ -92,9 +70,9 @@ impl<K> Apply<K> for SlotUpdater<K> {
         match event {
             Event::Init => self.incoming = None,
             Event::InitApply(object) => self.incoming = Some(Arc::new(object)),
-            Event::InitDone => self.slot.set(self.incoming.take()),
-            Event::Apply(object) => self.slot.set(Some(Arc::new(object))),
-            Event::Delete(_) => self.slot.set(None),
+            Event::InitDone => *self.slot.lock() = Some(self.incoming.take()),
+            Event::Apply(object) => *self.slot.lock() = Some(Some(Arc::new(object))),
+            Event::Delete(_) => *self.slot.lock() = Some(None),
         }
         self.changed.notify_one();
         listed

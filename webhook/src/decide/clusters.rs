@@ -11,8 +11,6 @@ use super::hub_view::Clusters;
 use super::violations::{Severity, Violations};
 use super::{HubView, Impact, Policy, PreparedChange, Strictness};
 
-const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
-
 /// Newly named cluster.
 pub(super) struct Entry<'a> {
     place: Place,
@@ -48,7 +46,7 @@ pub(super) fn validate(
     violations: &mut Violations,
 ) {
     validate_known(listed(change), view, policy, violations);
-    for role in ROLES {
+    for role in ClusterField::ROLES {
         warn_of_repeated(change, role, violations);
     }
     if let Some(warning) = one_cluster_only(change) {
@@ -73,7 +71,7 @@ pub(super) fn preferred(change: &PreparedChange) -> impl Iterator<Item = Entry<'
 
 /// Returns the new clusters in the lists, each once a role.
 fn listed(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
-    ROLES.into_iter().flat_map(move |role| {
+    ClusterField::ROLES.into_iter().flat_map(move |role| {
         let field = role.effective(&change.spec);
         let before = change.named_before(role);
         let names = field.names(&change.spec);
@@ -146,7 +144,8 @@ fn warn_of_repeated(change: &PreparedChange, role: ClusterField, violations: &mu
 
 /// Returns the warning about a service from a cluster to itself alone.
 fn one_cluster_only(change: &PreparedChange) -> Option<String> {
-    let changed = change.types_changed() || ROLES.iter().any(|role| change.role_changed(*role));
+    let mut roles = ClusterField::ROLES.into_iter();
+    let changed = change.types_changed() || roles.any(|role| change.role_changed(role));
     let only = only_cluster(&change.spec).filter(|_| changed)?;
     Some(format!(
         "spec: cluster {only:?} is the only provider and the only consumer, so there is nothing to \

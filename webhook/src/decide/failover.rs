@@ -136,8 +136,7 @@ fn warn_of_threshold(change: &PreparedChange, violations: &mut Violations) {
 
 /// Warns of a tier `local` that comes too late, or that no consumer is in.
 fn warn_of_local(change: &PreparedChange, preference: &Preference, violations: &mut Violations) {
-    let role_changed = |role| change.role_changed(role);
-    if !change.annotation_changed(PREFER) && !ROLES.into_iter().any(role_changed) {
+    if !may_differ(change) {
         return;
     }
     let tiers = preference.tiers();
@@ -169,14 +168,14 @@ fn warn_of_no_providers(change: &PreparedChange, violations: &mut Violations) {
     };
     let before = change.named_before(ClusterField::Providers);
     let read = &change.failover;
-    // The stored object names it, and it is no provider there either.
-    let is_old = |name: &ClusterName, named_before: &HashSet<ClusterName>| {
-        named_before.contains(name) && !before.is_empty() && !before.contains(name.as_str())
+    let is_news = |name: &ClusterName, named_before: &HashSet<ClusterName>| {
+        // The stored object names it, and it is no provider there either.
+        let is_old =
+            named_before.contains(name) && !before.is_empty() && !before.contains(name.as_str());
+        !is_old && !providers.contains(name.as_str())
     };
-    let is_provider = |name: &ClusterName| providers.contains(name.as_str());
     let preferred = named(read.failover.preference.as_ref());
-    let preferred = preferred.filter(|name| !is_old(name, &read.preferred_before));
-    for name in preferred.filter(|name| !is_provider(name)) {
+    for name in preferred.filter(|name| is_news(name, &read.preferred_before)) {
         violations.warnings.push(format!(
             "{}: cluster {:?} is no provider, so nobody is in tier cluster/{name}; add it to \
              spec.providerClusters, or remove the tier",
@@ -185,8 +184,7 @@ fn warn_of_no_providers(change: &PreparedChange, violations: &mut Violations) {
         ));
     }
     let sharing = shared(read.failover.share.as_ref());
-    let sharing = sharing.filter(|name| !is_old(name, &read.shared_before));
-    for name in sharing.filter(|name| !is_provider(name)) {
+    for name in sharing.filter(|name| is_news(name, &read.shared_before)) {
         violations.warnings.push(format!(
             "{}: cluster {:?} is no provider, so its share goes to the others; add it to \
              spec.providerClusters, or remove the entry",
@@ -203,15 +201,16 @@ fn warn_of_places(
     view: &HubView,
     violations: &mut Violations,
 ) {
-    let role_changed = |role| change.role_changed(role);
-    if !change.annotation_changed(PREFER) && !ROLES.into_iter().any(role_changed) {
+    if !may_differ(change) {
         return;
     }
     let Some(Clusters::Named(known)) = view.clusters.as_ref().map(|observed| &observed.value)
     else {
         return;
     };
-    let [Some(providers), Some(consumers)] = ROLES.map(|role| located(change, role, known)) else {
+    let [Some(providers), Some(consumers)] =
+        ClusterField::ROLES.map(|role| located(change, role, known))
+    else {
         return;
     };
     let mut has_local = false;
@@ -280,7 +279,11 @@ fn is_shared(providers: &Located<'_>, consumers: &Located<'_>, places: Places) -
     })
 }
 
-const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
+/// Whether the preference or the clusters of a role changed.
+fn may_differ(change: &PreparedChange) -> bool {
+    let mut roles = ClusterField::ROLES.into_iter();
+    change.annotation_changed(PREFER) || roles.any(|role| change.role_changed(role))
+}
 
 /// Returns the clusters of a role; `None` for all.
 fn members(change: &PreparedChange, role: ClusterField) -> Option<HashSet<&str>> {
@@ -292,7 +295,7 @@ fn members(change: &PreparedChange, role: ClusterField) -> Option<HashSet<&str>>
 fn both_roles(change: &PreparedChange, other_than: Option<&ClusterName>) -> bool {
     let other_than = other_than.map(ClusterName::as_str);
     let is_another = |name: &&str| Some(*name) != other_than;
-    match ROLES.map(|role| members(change, role)) {
+    match ClusterField::ROLES.map(|role| members(change, role)) {
         [None, None] => true,
         [Some(named), None] | [None, Some(named)] => named.iter().any(is_another),
         [Some(providers), Some(consumers)] => providers.intersection(&consumers).any(is_another),

@@ -8,9 +8,10 @@ use serde_json::json;
 
 use super::{Change, Metadata, Stored};
 
-/// Returns the id of a new object that another object may have: a copied manifest contains the id.
-/// No object has an id that is no label value.
-pub(super) fn contested(change: &Change) -> Option<&str> {
+/// Returns the permanent-id of a new object that another MultiClusterService may have: a copied
+/// manifest contains the id. `None` if the mutation needs no other object. No object has an id that
+/// is no label value.
+pub fn contested_id(change: &Change) -> Option<&str> {
     let id = change.object.metadata.permanent_id()?;
     (matches!(change.stored, Stored::Nothing) && is_label_value(id)).then_some(id)
 }
@@ -18,7 +19,7 @@ pub(super) fn contested(change: &Change) -> Option<&str> {
 /// Returns the operation that sets the id of an object without an id of its own (M1).
 pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> {
     let metadata = &change.object.metadata;
-    let taken = id_taken && contested(change).is_some();
+    let taken = id_taken && contested_id(change).is_some();
     if metadata.permanent_id().is_some() && !taken {
         return None;
     }
@@ -41,7 +42,7 @@ pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> 
 /// Returns the warning of an id that was replaced because another object has it. Applying the same
 /// manifest again would be refused (V7).
 pub(super) fn replaced_id(change: &Change, id_taken: bool) -> Option<String> {
-    let id = contested(change).filter(|_| id_taken)?;
+    let id = contested_id(change).filter(|_| id_taken)?;
     Some(format!(
         "{}: another MultiClusterService has the permanent-id {id:?}, so this one was given its \
          own; remove the label from \

@@ -209,7 +209,8 @@ impl PreparedChange {
         if error.path == "spec.types" {
             return self.types_changed().then_some(error);
         }
-        let Some(field) = fields().find(|field| error.path.starts_with(field.path())) else {
+        let mut fields = ClusterField::all();
+        let Some(field) = fields.find(|field| error.path.starts_with(field.path())) else {
             return Some(error);
         };
         let role = field.successor();
@@ -227,12 +228,6 @@ impl PreparedChange {
         let origin = self.port_origins.get(index)?;
         Some(format!("spec.ports[{origin}]"))
     }
-}
-
-fn fields() -> impl Iterator<Item = ClusterField> {
-    [ClusterField::Providers, ClusterField::Consumers]
-        .into_iter()
-        .flat_map(ClusterField::with_deprecated)
 }
 
 /// Entries of the stored object, to which changed ones are compared.

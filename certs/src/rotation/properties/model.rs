@@ -154,17 +154,7 @@ impl Model {
                 };
                 *contents = earlier.unwrap_or_default();
             }),
-            Event::Overwrite(one, with) => {
-                let version = self.next_version();
-                let bundle = self.overwritten(*with);
-                if let Some(configuration) = &mut self.configurations[*one] {
-                    *configuration = Configuration {
-                        version,
-                        bundle,
-                        touched: true,
-                    };
-                }
-            }
+            Event::Overwrite(one, with) => self.overwrite(*one, *with),
             Event::DeleteConfiguration(one) => self.configurations[*one] = None,
             Event::CreateConfiguration(one) => {
                 let version = self.next_version();
@@ -184,8 +174,8 @@ impl Model {
         }
     }
 
-    fn overwritten(&self, with: Overwrite) -> Vec<u8> {
-        match with {
+    fn overwrite(&mut self, one: usize, with: Overwrite) {
+        let bundle = match with {
             Overwrite::Nothing => Vec::new(),
             Overwrite::Rubbish => {
                 b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec()
@@ -194,6 +184,14 @@ impl Model {
                 let foreign = Authority::new("foreign", DAY * 9, self.now).unwrap();
                 foreign.pem().as_bytes().to_vec()
             }
+        };
+        let version = self.next_version();
+        if let Some(configuration) = &mut self.configurations[one] {
+            *configuration = Configuration {
+                version,
+                bundle,
+                touched: true,
+            };
         }
     }
 
@@ -307,8 +305,8 @@ impl Model {
         Situation {
             stored,
             combined_for: combined_for.map_or(Duration::ZERO, |since| self.monotonic - since),
-            last_good: self.replicas[replica].last_good.as_ref(),
-            serving: self.replicas[replica].serving.as_ref(),
+            last_good: one.last_good.as_ref(),
+            serving: one.serving.as_ref(),
             published,
             request,
             names: &self.names,

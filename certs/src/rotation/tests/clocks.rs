@@ -11,17 +11,6 @@ fn ahead() -> SystemTime {
     begin() + DAY
 }
 
-fn staged(ours: &Authority, next: &Authority) -> Contents {
-    let mut stored = good(ours, begin());
-    stored.set(NEXT_CERTIFICATE, next.pem());
-    stored.set(NEXT_KEY, next.key_pem());
-    stored
-}
-
-fn both(ours: &Authority, next: &Authority) -> String {
-    format!("{}{}", ours.pem(), next.pem())
-}
-
 /// Checks that a replica with these contents writes nothing, and publishes both authorities.
 fn assert_awaited(case: &Case, all: &str) {
     assert_eq!(case.next_change(), (None, None));

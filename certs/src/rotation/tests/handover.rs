@@ -62,7 +62,7 @@ fn key_is_not_removed_before_it_is_copied() {
 #[test]
 fn serving_secret_that_signs_decides_after_a_way_back() {
     let (older, newer) = (authority(begin()), authority(begin()));
-    let both = format!("{}{}", newer.pem(), older.pem());
+    let both = both(&newer, &older);
     let mut contents = good(&newer, begin());
     contents.set(CA_CERTIFICATE, both.as_str());
     contents.set(
@@ -86,11 +86,9 @@ fn serving_secret_that_signs_decides_after_a_way_back() {
 #[test]
 fn stop_between_the_writes_of_a_succession_leaves_trust() {
     let (ours, next) = (authority(begin()), authority(begin()));
-    let mut stored = good(&ours, begin());
-    stored.set(NEXT_CERTIFICATE, next.pem());
-    stored.set(NEXT_KEY, next.key_pem());
-    let both = format!("{}{}", ours.pem(), next.pem());
-    let mut case = case(secrets(Some(stored)), &both).requesting(RotationRequest::Authority);
+    let stored = staged(&ours, &next);
+    let mut case =
+        case(secrets(Some(stored)), &both(&ours, &next)).requesting(RotationRequest::Authority);
     assert_eq!(case.next_change(), (Some(Change::Issue), None));
     case.stored.authority = case.written().authority;
     let stopped = Stored::read(case.stored.clone());

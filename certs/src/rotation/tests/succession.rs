@@ -6,10 +6,8 @@ use super::*;
 fn successor_signs_only_after_publication_has_settled() {
     let (ours, next) = (authority(begin()), authority(begin()));
     let now = begin() + DAY;
-    let mut stored = good(&ours, begin());
-    stored.set(NEXT_CERTIFICATE, next.pem());
-    stored.set(NEXT_KEY, next.key_pem());
-    let both = format!("{}{}", ours.pem(), next.pem());
+    let mut stored = staged(&ours, &next);
+    let both = both(&ours, &next);
     let mut missing_from_one = vec![Bundle::read(both.as_bytes())];
     missing_from_one.push(Bundle::read(ours.pem().as_bytes()));
     let mut tracker = PublicationTracker::default();
@@ -61,16 +59,11 @@ fn successor_signs_only_after_publication_has_settled() {
 fn replaced_authority_is_trusted_until_its_last_leaf_expires() {
     let (ours, next) = (authority(begin()), authority(begin()));
     let now = begin() + DAY * 10;
-    let mut stored = good(&ours, begin());
-    stored.set(NEXT_CERTIFICATE, next.pem());
-    stored.set(NEXT_KEY, next.key_pem());
-    let both = format!("{}{}", ours.pem(), next.pem());
-    let replaced = Case::new(stored, now)
-        .published(published(&both, DAY))
+    let replaced = Case::new(staged(&ours, &next), now)
+        .published(published(&both(&ours, &next), DAY))
         .changed();
     let stored = read(replaced.clone());
-    let authorities = |pem: String| Bundle::read(pem.as_bytes()).authorities;
-    let in_order = authorities(format!("{}{}", next.pem(), ours.pem()));
+    let in_order = Bundle::read(both(&next, &ours).as_bytes()).authorities;
     assert_eq!(stored.trust(now), in_order, "the one that signs is first");
     assert_eq!(stored.leaf(&names(), now).unwrap().issuer, in_order[0]);
     assert!(stored.next(now).is_none());
