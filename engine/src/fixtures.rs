@@ -28,7 +28,7 @@ pub(crate) use self::events::{hub_event, member_event, signal};
 use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
 use crate::diff::{Diff, Moment, diff};
-use crate::model::slice::SliceScope;
+use crate::model::slice::{SliceDecoder, SliceScope};
 use crate::model::{
     Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent,
     ReportedId, Signal, TargetCluster, TimePoint, Write, WriteResult,
@@ -234,6 +234,17 @@ impl Environment {
         let value = self.members[cluster].get(kind, NAMESPACE, name);
         let value = value.expect("an object").clone();
         self.on(cluster, Object { kind, value }.with(part))
+    }
+
+    /// Reports a slice of a member with endpoints that are no list of addresses.
+    pub(crate) fn garble(&mut self, cluster: &str, name: &str) -> &mut Self {
+        let stored = self.members[cluster].get(Kind::Slice, NAMESPACE, name);
+        let mut stored = stored.expect("a slice").clone();
+        stored["endpoints"] = json!([{"addresses": "all"}]);
+        let text = stored.to_string();
+        let wire = SliceDecoder::default().decode(causeway_wire::Object::Json(&text));
+        let slice = wire.expect("the slice of a service").into();
+        self.observe(cluster, MemberEvent::Slices(Signal::Applied(slice)))
     }
 
     /// Plays the load balancer of Service `foo` in a cluster: gives it these addresses.

@@ -72,7 +72,7 @@ pub struct KarmadaEndpoints {
     pub(crate) wavers: bool,
     /// Whether any provider has a ready endpoint.
     pub(crate) any_ready: bool,
-    /// Providers and consumers that are not synced.
+    /// Providers and consumers that are not synced, and providers with an unreadable slice.
     pub unknown: BTreeSet<ClusterName>,
 }
 

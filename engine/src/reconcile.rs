@@ -106,8 +106,8 @@ impl<'a> Reconciler<'a> {
         outcome.settled = !all.any(Progress::is_pending);
         let write_conflict = self.write_queue.next_conflict_end(&item, now.instant);
         earlier(&mut outcome.again_at, write_conflict);
-        // Two writes of one resourceVersion would conflict. The status does not wait for a finalizer
-        // that is refused, or that another writer removes each time.
+        // Two writes of one resourceVersion would conflict. The status does not wait for a
+        // finalizer that is refused, or that another writer removes each time.
         let mut of_hub = diff.writes.get(&TargetCluster::Hub).into_iter().flatten();
         if of_hub.all(|write| self.is_paused(write))
             && let Some((mcs, status)) = self.hub_status(key, &desired, &native)
@@ -241,8 +241,8 @@ impl Outcome {
         }
     }
 
-    /// Records in the index what later plans and metrics need of this one. Returns the counts that
-    /// changed.
+    /// Records in the index what later plans, and metrics, need of this plan. Returns the counts
+    /// that changed.
     pub fn note(&mut self, index: &mut Index, key: &ServiceKey, now: TimePoint) -> CountChanges {
         index.gaps.note(key, take(&mut self.gaps), now);
         index

@@ -147,7 +147,7 @@ impl EntryUnknown {
     }
 }
 
-/// Returns the annotation that declares the first way.
+/// Returns the annotation that declares the preferred way into a cluster.
 fn reach() -> String {
     format!("{}={}", labels::REACH, Reach::VALUES[0])
 }

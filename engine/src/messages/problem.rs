@@ -76,7 +76,7 @@ fn endpoints(key: &ServiceKey, all: &KarmadaEndpoints) -> String {
     match all.unknown.is_empty() {
         true => known,
         false => format!(
-            "{known}, as far as is known: {} cannot be asked",
+            "{known}, as far as is known: {} cannot be read",
             first_by(", ", &all.unknown)
         ),
     }

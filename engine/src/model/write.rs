@@ -463,10 +463,30 @@ impl Operation {
     /// Returns the verb, as metrics and logs name it.
     pub fn verb(&self) -> &'static str {
         match self {
+            Self::CreateNamespace(..)
+            | Self::CreateService(..)
+            | Self::CreateSlice(..)
+            | Self::CreateExport(..)
+            | Self::CreateImport(..)
+            | Self::CreateDnsEndpoint(..)
+            | Self::CreateCluster(..) => "create",
             Self::ReplaceSlice(..) => "update",
-            _ if self.patch().is_some() => "patch",
-            _ if self.deleted().is_some() => "delete",
-            _ => "create",
+            Self::DeleteService(..)
+            | Self::DeleteSlice(..)
+            | Self::DeleteResidue(..)
+            | Self::DeleteExport(..)
+            | Self::DeleteImport(..)
+            | Self::DeleteDnsEndpoint(..)
+            | Self::DeleteCluster(..) => "delete",
+            Self::PatchService(..)
+            | Self::PatchExportStatus(..)
+            | Self::PatchImport(..)
+            | Self::PatchImportStatus(..)
+            | Self::PatchMultiClusterService(..)
+            | Self::PatchMultiClusterServiceStatus(..)
+            | Self::PatchDnsEndpoint(..)
+            | Self::PatchCluster(..)
+            | Self::PatchClusterStatus(..) => "patch",
         }
     }
 }

@@ -40,7 +40,7 @@ impl Index {
         }
     }
 
-    /// Notes the active tiers of a service alone.
+    /// Notes the active tiers of a service, and nothing else of its plan.
     pub(crate) fn note_tiers(&mut self, key: &ServiceKey, tiers: TiersOfService) {
         self.tiers.note(key, tiers);
     }

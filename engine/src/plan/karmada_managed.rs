@@ -13,7 +13,7 @@ use super::placement::Placement;
 use super::providers::Provider;
 use super::service::DesiredService;
 use crate::model::MemberState;
-use crate::model::slice::Exposure;
+use crate::model::slice::{AddressType, Exposure};
 use crate::observed::Index;
 use crate::observed::member::Member;
 use crate::problem::{Gap, KarmadaEndpoints, KarmadaLeftovers, KarmadaReport, Problem};
@@ -118,16 +118,17 @@ fn has_ready_endpoints(index: &Index, key: &ServiceKey, placement: &Placement) -
     })
 }
 
-/// Returns the providers and consumers whose state is not known, and the providers of which a slice
-/// that cannot be read may have the only ready endpoint.
+/// Returns the providers and consumers whose state is not known, and the providers with a slice that
+/// cannot be read: it may have the only ready endpoint.
 fn unknown(index: &Index, key: &ServiceKey, placement: &Placement) -> BTreeSet<ClusterName> {
     let is_known = |name: &ClusterName| {
         index.member_state(name) == MemberState::Synced
             && index.member(name).is_some_and(|member| member.covers(key))
     };
     let is_read = |name: &ClusterName| {
-        let member = index.member(name);
-        is_known(name) && member.is_some_and(|member| member.has_ready(key).is_some())
+        let sources = index.member(name).into_iter();
+        let mut sources = sources.flat_map(|member| member.sources(key));
+        is_known(name) && sources.all(|(_, one)| one.address_type != AddressType::Unread)
     };
     let providers = placement.providers().filter(|name| !is_read(name));
     let consumers = placement.consumers().filter(|name| !is_known(name));

@@ -132,8 +132,8 @@ pub(crate) fn desired(
     DesiredService::Own(own.into())
 }
 
-/// Returns the companion of a member's Service: it has the same ports and selects the same pods, and
-/// each node leads to the pods on itself.
+/// Returns the companion of a member's Service: it has the same ports and selects the same pods,
+/// and each node leads to the pods on itself.
 pub(crate) fn companion(
     key: &ServiceKey,
     service: &ServiceView,
@@ -402,7 +402,7 @@ fn family_policy(shape: &ServiceShape) -> &'static str {
     }
 }
 
-/// Returns the configuration of a session affinity that lasts so many seconds.
+/// Returns the configuration of a session affinity of `seconds`.
 pub(crate) fn affinity_config(seconds: i32) -> SessionAffinityConfig {
     SessionAffinityConfig {
         client_ip: Some(ClientIPConfig {

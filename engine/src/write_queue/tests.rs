@@ -270,7 +270,7 @@ fn a_conflict_is_a_problem_only_when_it_stays() {
 }
 
 #[test]
-fn failed_writes_are_reported_for_their_item_and_cluster() {
+fn failed_writes_are_reported_for_their_object_and_cluster() {
     let mut desk = wide();
     desk.fail("member1", "a", FailureKind::Forbidden, 1);
     assert_eq!(desk.failed("member1", "b"), None);

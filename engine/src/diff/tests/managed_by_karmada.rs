@@ -62,7 +62,8 @@ fn copies_are_kept_up_to_date_until_karmadas_slice_of_the_same_source_has_every_
     env.on("member2", karmadas("foo-abc", "10.1.0.6")).settle();
     assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7"]);
 
-    // What is withdrawn does not come back when Karmada's is behind for a moment, or gone, and neither does another process bring it.
+    // What is withdrawn does not come back when Karmada's is behind for a moment, or gone, and
+    // neither does another process bring it.
     env.on("member1", source("10.1.0.8")).settle();
     assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7"]);
     env.restart().settle();
@@ -119,7 +120,17 @@ fn a_source_that_is_gone_is_withdrawn_and_one_that_is_unknown_is_not() {
     assert_eq!(addresses(&env), ["10.1.0.5", "10.1.0.9"]);
     let unknown = said(&env);
     let expected =
-        "Every ready endpoint is in every consumer, as far as is known: member1 cannot be asked";
+        "Every ready endpoint is in every consumer, as far as is known: member1 cannot be read";
+    assert!(unknown.starts_with(expected), "{unknown}");
+}
+
+#[test]
+fn provider_whose_only_slice_is_unreadable_is_unknown() {
+    let mut env = taken_over();
+    env.off("member1", Kind::Slice, "foo-def");
+    env.garble("member1", "foo-abc").settle();
+    let expected = "No provider has a ready endpoint, as far as is known: member1 cannot be read";
+    let unknown = said(&env);
     assert!(unknown.starts_with(expected), "{unknown}");
 }
 

@@ -37,8 +37,8 @@ pub(crate) enum Validity {
     Withdrawn,
     /// The export exceeds the cluster's quota, in which older exports come first.
     BeyondQuota(BeyondQuota),
-    /// Another controller of the API manages the exports of the cluster, and nobody imports this one
-    /// by causeway.
+    /// Another controller of the API manages the exports of the cluster, and nobody imports this
+    /// one by causeway.
     ManagedByOther,
     /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
     InvalidServiceType,
@@ -75,9 +75,9 @@ struct Known<'a> {
 const QUOTA_AGAIN: Duration = Duration::from_secs(60);
 
 /// Gathers the exports of a service. The grace period covers a deleted Service: a Service that is
-/// replaced by force does not end the import or release its addresses. An export that another cluster
-/// imports already remains valid beyond the quota: a lower quota applies to later exports and takes
-/// nothing from clients of other clusters.
+/// replaced by force does not end the import or release its addresses. An export that another
+/// cluster imports already remains valid beyond the quota: a lower quota applies to later exports
+/// and takes nothing from clients of other clusters.
 pub(crate) fn gather<'a>(
     index: &'a Index,
     key: &'a ServiceKey,
@@ -127,8 +127,8 @@ pub(crate) fn gather<'a>(
     exports
 }
 
-/// Returns the reason why the export of a member is not used, whatever its content; `None` if it is
-/// used.
+/// Returns the reason why the export of a member is not used, whatever its content; `None` if only
+/// its content decides.
 fn unused(
     index: &Index,
     key: &ServiceKey,
@@ -220,7 +220,8 @@ impl<'a> Exports<'a> {
     pub(crate) fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
         let all = all.map(|(name, known)| ((*name).clone(), validity(known.service)));
-        // A cluster that is being taken out counts until it is gone; that is what its condition says.
+        // A cluster that is being taken out counts until it is gone; that is what its condition
+        // says.
         let leaving = self.leaving.iter();
         let leaving = leaving.map(|name| (name.clone(), Validity::Leaving));
         all.chain(self.unused.clone()).chain(leaving).collect()

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, service, slice};
 use crate::fixtures::{Environment, env, name};
-use crate::model::{MemberEvent, Signal};
 
 mod unfit;
 mod writers;

@@ -1,7 +1,6 @@
 //! Slices that cannot be copied as a whole.
 
 use super::*;
-use crate::model::slice::{ObservedSlice, SliceDecoder};
 
 const COPIED: &str =
     "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster; not copied: ";
@@ -9,16 +8,6 @@ const COPIED: &str =
 fn names() -> Object {
     let names = json!({"addressType": "FQDN", "endpoints": [{"addresses": ["foo.example"]}]});
     slice("foo-names", "foo").port("http", 8080).with(names)
-}
-
-/// Returns the slice of that name with endpoints that are no list of addresses.
-pub(super) fn unreadable(env: &Environment, name: &str) -> ObservedSlice {
-    let stored = env.members["member1"].get(Kind::Slice, "shop", name);
-    let mut stored = stored.expect("a slice").clone();
-    stored["endpoints"] = json!([{"addresses": "all"}]);
-    let text = stored.to_string();
-    let wire = SliceDecoder::default().decode(causeway_wire::Object::Json(&text));
-    wire.expect("the slice of a service").into()
 }
 
 #[test]
@@ -52,9 +41,7 @@ fn exports_tell_what_no_cluster_is_given() {
 #[test]
 fn a_slice_that_can_no_longer_be_read_keeps_its_copies_and_is_reported() {
     let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
-    let slice = unreadable(&env, "foo-abc");
-    env.observe("member1", MemberEvent::Slices(Signal::Applied(slice)))
-        .settle();
+    env.garble("member1", "foo-abc").settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     let said = env.says("foo", "Ready");
     let why = "1 EndpointSlice of member1 (it cannot be read; copies made of it before stay)";

@@ -79,9 +79,7 @@ fn uncopyable_slice_beside_endpoints_is_reported() {
         };
         let mut env = provided(hub_service, [kept.endpoint("10.1.0.5"), unfit]);
         if reason == Reason::SliceInvalid {
-            let slice = unfit::unreadable(&env, "foo-by-hand");
-            env.observe("member1", MemberEvent::Slices(Signal::Applied(slice)));
-            env.settle();
+            env.garble("member1", "foo-by-hand").settle();
         }
         assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"], "{case}");
         let expected = format!("{COPIED}; not copied: {why}");
@@ -98,9 +96,7 @@ fn unreadable_slice_beside_endpoints_keeps_its_copies() {
     let bare = by_hand().with(json!({"ports": []}));
     let mut env = provided(service("foo").headless(), [kept, bare.endpoint("10.1.0.6")]);
     assert_eq!(sorted_addresses(&env), ["10.1.0.5", "10.1.0.6"]);
-    let slice = unfit::unreadable(&env, "foo-by-hand");
-    env.observe("member1", MemberEvent::Slices(Signal::Applied(slice)))
-        .settle();
+    env.garble("member1", "foo-by-hand").settle();
     assert_eq!(sorted_addresses(&env), ["10.1.0.5", "10.1.0.6"]);
 }
 

@@ -5,8 +5,7 @@ use causeway::domain::protected::Protection;
 use super::*;
 use crate::fixtures::key;
 use crate::fixtures::objects::namespace;
-use crate::model::slice::{ObservedSlice, SliceDecoder};
-use crate::model::{HubEvent, MemberEvent, Signal};
+use crate::model::{HubEvent, Signal};
 
 /// One more than the maximum of slices of a service, and of endpoints of a slice.
 const TOO_MANY: usize = 1001;
@@ -22,17 +21,6 @@ fn endpoints(count: usize) -> Value {
     let address = |number: usize| format!("10.2.{}.{}", number / 250, number % 250);
     let endpoint = |number| json!({"addresses": [address(number)]});
     (0..count).map(endpoint).collect()
-}
-
-/// Reports a slice of member2 with endpoints that are no list of addresses.
-fn unreadable(env: &mut Environment) -> &mut Environment {
-    let stored = env.members["member2"].get(Kind::Slice, NAMESPACE, "foo-2");
-    let mut stored = stored.expect("a slice").clone();
-    stored["endpoints"] = json!([{"addresses": "all"}]);
-    let text = stored.to_string();
-    let wire = SliceDecoder::default().decode(causeway_wire::Object::Json(&text));
-    let slice: ObservedSlice = wire.expect("the slice of a service").into();
-    env.observe("member2", MemberEvent::Slices(Signal::Applied(slice)))
 }
 
 /// Starts another process whose protection covers the namespace, and deletes a slice.
@@ -122,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "a slice is unreadable",
         begin: native,
-        change: unreadable,
+        change: |env| env.garble("member2", "foo-2"),
         left: "member1 member2",
     },
     Rule {
