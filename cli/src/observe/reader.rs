@@ -97,8 +97,8 @@ impl<V: View> Reader<'_, V> {
     }
 
     /// Follows a kind of the Multi-Cluster Services API in the newest served version. If the kind
-    /// is not served or the list is refused, `served` gets that, and the next attempt follows after
-    /// 10 seconds.
+    /// is not served or the list is refused, `served` gets `Ok(None)` or the refusal, and the next
+    /// attempt follows after 10 seconds.
     pub(super) async fn follow_served<K>(
         &self,
         kind: Kind,

@@ -118,7 +118,7 @@ impl Archive {
     /// bytes.
     ///
     /// # Errors
-    /// `file` exists or cannot be written.
+    /// `file` exists, or cannot be written: then it is removed.
     pub(super) fn write(&self, file: &Path, title: &str, now: Timestamp) -> io::Result<u64> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -128,7 +128,7 @@ impl Archive {
             options.mode(MODE);
         }
         let written = options.open(file)?;
-        // A part of an archive would be in the way of the next attempt.
+        // A partial file would make the next attempt fail, which creates a new one.
         let archived = self.write_to(written, title, now);
         archived.inspect_err(|_| {
             std::fs::remove_file(file).ok();

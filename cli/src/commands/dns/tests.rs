@@ -381,8 +381,29 @@ fn each_thing_that_the_zone_needs_is_checked() {
         &'static str,
         &'static str,
     );
-    // `STATES` has the cases of a missing zone.
-    let cases: [Case; 7] = [
+    // The golden file of `STATES` has further cases.
+    let cases: [Case; 10] = [
+        (
+            "definition of ServiceImport",
+            |it| it.imports = Ok(vec![Version::V1beta1]),
+            State::Unhealthy,
+            "CoreDNS reads no other version",
+            "serves both",
+        ),
+        (
+            "CoreDNS",
+            |it| it.coredns = Ok(None),
+            State::Unhealthy,
+            "no Deployment in kube-system is CoreDNS",
+            "docs/clusterset.md",
+        ),
+        (
+            "image",
+            |it| server(it).site.image = OLD.to_owned(),
+            State::Unhealthy,
+            "CoreDNS 1.12.1",
+            "Kubernetes 1.35",
+        ),
         (
             "definition of ServiceImport",
             |it| it.imports = Err(Forbidden("no".to_owned())),

@@ -22,7 +22,7 @@ pub(crate) fn shared() -> Snapshot {
     snapshot
 }
 
-/// Makes a member one that cannot be read.
+/// Marks a member as unreadable.
 pub(crate) fn make_unread(snapshot: &mut Snapshot, member: &str) {
     let why = ConnectError::Failed("no answer".to_owned());
     snapshot.members.insert(member.to_owned(), Err(why));

@@ -156,11 +156,12 @@ impl Live {
         }
     }
 
-    /// Queues the report on a service with an open explanation, and reads the facts about it. Forgets
-    /// those about services whose explanations are closed.
+    /// Queues the report on a service with an open explanation, and reads the facts about it. Drops
+    /// older facts about services whose explanations are closed.
     fn explain(&mut self, key: ServiceKey) {
         let open = self.feed.explained();
-        self.asked.retain(|key, _| open.contains(key));
+        self.asked
+            .retain(|key, (at, _)| at.elapsed() < ASK_EVERY || open.contains(key));
         self.ask(&key);
         self.queue.soon(key);
         self.schedule();
