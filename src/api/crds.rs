@@ -14,7 +14,8 @@ pub fn hub() -> Vec<CustomResourceDefinition> {
     vec![multi_cluster_service(), cluster()]
 }
 
-/// The definitions for a member: ServiceExport and ServiceImport, v1beta1 stored and v1alpha1 served.
+/// The definitions for a member: ServiceExport and ServiceImport, v1beta1 stored and v1alpha1
+/// served.
 pub fn member() -> Vec<CustomResourceDefinition> {
     let export = with_optional_spec(multicluster::ServiceExportDefinition::crd());
     let import = with_import_rules(with_optional_spec(
@@ -92,8 +93,8 @@ fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
     crd
 }
 
-/// Applies what all definitions share: neither nulls nor defaults where Go's types have none,
-/// conditions keyed by type, causeway's labels.
+/// Applies what all definitions share: neither nulls nor defaults where Go's types have none, no
+/// line breaks within paragraphs, conditions keyed by type, causeway's labels.
 fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let own = [labels::NAME, labels::MANAGED_BY];
     let own = own.map(|name| (name.to_owned(), labels::MANAGER.to_owned()));
@@ -109,7 +110,7 @@ fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd
 }
 
-/// Makes a list a map of its entries by a field, if there is such a list.
+/// Declares that the entries of a list, if there is one, are identified by a field.
 fn keyed_by(list: Option<&mut JSONSchemaProps>, key: &str) {
     if let Some(list) = list {
         list.x_kubernetes_list_type = Some("map".to_owned());
@@ -140,12 +141,27 @@ fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut J
 fn as_go_types_are(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.default = None;
+    if let Some(description) = &mut schema.description {
+        *description = one_line_each(description);
+    }
     for (_, property) in schema.properties.iter_mut().flatten() {
         as_go_types_are(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
         as_go_types_are(item);
     }
+}
+
+/// Joins the lines of each paragraph, unless it is a list.
+fn one_line_each(text: &str) -> String {
+    let joined = text.split("\n\n").map(|paragraph| {
+        let is_list = paragraph.lines().any(|line| line.starts_with(['-', ' ']));
+        match is_list {
+            true => paragraph.to_owned(),
+            false => paragraph.replace('\n', " "),
+        }
+    });
+    joined.collect::<Vec<_>>().join("\n\n")
 }
 
 #[cfg(test)]
