@@ -1,6 +1,6 @@
 //! The shared words of causeway: the API objects as they are on the wire ([`api`]), the types that
-//! hold their invariants ([`domain`]), and, as features, where members are (`target`, with `client`) and
-//! what every process needs (`process`).
+//! hold their invariants ([`domain`]), and, as features, where members are (`target`, with
+//! `client`) and what every process needs (`process`).
 
 pub mod api;
 pub mod domain;

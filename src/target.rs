@@ -140,7 +140,8 @@ pub enum TargetError {
         /// Cause, without a value.
         why: String,
     },
-    /// The Secret is another's: whoever may write Clusters must not have its token sent to an address of their own.
+    /// The Secret is another's: whoever may write Clusters must not have its token sent to an
+    /// address of their own.
     #[error(
         "Secret {secret} is not Cluster {cluster}'s: {why}; name it {cluster}, or label it {}={cluster}, if it is",
         labels::CLUSTER
@@ -205,7 +206,8 @@ pub enum TargetError {
 }
 
 const TOKEN: &str = "token";
-/// Karmada keeps the token by which it acts as others in the member in a Secret of the Cluster's name and this.
+/// Karmada keeps the token by which it acts as others in the member in a Secret of the Cluster's
+/// name and this.
 const IMPERSONATOR: &str = "-impersonator";
 /// The type of a Secret that holds the token of one of the hub's own accounts.
 const ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
@@ -213,10 +215,12 @@ const ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 pub const CA_BUNDLE: &str = "caBundle";
 
 impl Target {
-    /// Reads a Cluster and the Secret that it names, which has to be its own: labelled for it ([`labels::CLUSTER`]), or of its name.
+    /// Reads a Cluster and the Secret that it names, which has to be its own: labelled for it
+    /// ([`labels::CLUSTER`]), or of its name.
     ///
-    /// `spec.apiEndpoint` is a URL, a host, host:port, an IP or IP:port; without a scheme it is https. Without
-    /// a CA bundle the member is verified against the system's certificate authorities.
+    /// `spec.apiEndpoint` is a URL, a host, host:port, an IP or IP:port; without a scheme it is
+    /// https. Without a CA bundle the member is verified against the system's certificate
+    /// authorities.
     ///
     /// # Errors
     /// [`TargetError`] says what is wrong, where, and what to do. [`TargetError::Tunnel`] if the
@@ -229,8 +233,8 @@ impl Target {
         Self::read_beside(cluster, secret, None, allow_insecure)
     }
 
-    /// As [`Target::read`]. A member with the annotation [`labels::TUNNEL`] is reached by this front
-    /// of causeway-tunnel, and not by `spec.proxyURL`.
+    /// As [`Target::read`]. A member with the annotation [`labels::TUNNEL`] is reached by this
+    /// front of causeway-tunnel, and not by `spec.proxyURL`.
     ///
     /// # Errors
     /// As [`Target::read`].
@@ -259,8 +263,8 @@ impl Target {
         Ok((target, token))
     }
 
-    /// Reads the address of a member whose Cluster is made of a ClusterProfile: the spec that is made
-    /// of it, and the way by which the profile says that the member is reached (KEP-4322).
+    /// Reads the address of a member whose Cluster is made of a ClusterProfile: the spec that is
+    /// made of it, and the way by which the profile says that the member is reached (KEP-4322).
     ///
     /// # Errors
     /// [`TargetError`] says what is wrong, where, and what to do.
@@ -371,7 +375,8 @@ impl fmt::Debug for Target {
     }
 }
 
-/// Checks that a Secret is meant for a Cluster: it is labelled for it, or bears its name, as those of Karmada do.
+/// Checks that a Secret is meant for a Cluster: it is labelled for it, or bears its name, as those
+/// of Karmada do.
 ///
 /// # Errors
 /// [`TargetError::Foreign`] if it is not.

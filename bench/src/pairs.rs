@@ -49,7 +49,7 @@ pub(crate) async fn both<T>(
     Ok(both)
 }
 
-/// Measures the floor and the program so often, in turns.
+/// Measures the floor and the program `rounds` times, alternating which is first.
 pub(crate) async fn in_turns<T>(
     rounds: usize,
     mut measure: impl AsyncFnMut(usize) -> anyhow::Result<T>,

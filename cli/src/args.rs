@@ -215,7 +215,8 @@ pub(crate) struct ConfirmDeletionsArgs {
         .conflicts_with("watch")
 }))]
 pub(crate) struct StatusArgs {
-    /// Name of a MultiClusterService or ServiceExport [default: all of the namespace, and the members]
+    /// Name of a MultiClusterService or ServiceExport [default: all of the namespace, and the
+    /// members]
     pub name: Option<String>,
     /// Show all namespaces
     #[arg(short = 'A', long)]
@@ -225,7 +226,8 @@ pub(crate) struct StatusArgs {
     pub watch: bool,
     #[command(flatten)]
     pub waiting: WaitArgs,
-    /// What to wait for: that everything shown is healthy, or also that a consumer has a ready endpoint
+    /// What to wait for: that everything shown is healthy, or also that a consumer has a ready
+    /// endpoint
     #[arg(
         long = "for",
         value_name = "WHAT",
@@ -254,7 +256,8 @@ pub(crate) struct VersionArgs {
 /// How the controller is found.
 #[derive(Args, Debug)]
 pub(crate) struct LeaseArgs {
-    /// Lease of causeway-controller on the hub, which shows whether it is running; empty where it runs without one
+    /// Lease of causeway-controller on the hub, which shows whether it is running; empty where it
+    /// runs without one
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease)]
     pub lease: LeaseName,
 }
@@ -319,7 +322,8 @@ pub(crate) struct ColorArgs {
 /// How admin endpoints are reached.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AdminUrlArgs {
-    /// Admin address (--admin-bind) of a process that runs elsewhere; repeatable [default: the pods in the namespace of the Lease]
+    /// Admin address (--admin-bind) of a process that runs elsewhere; repeatable [default: the pods
+    /// in the namespace of the Lease]
     #[arg(long = "admin-url", value_name = "URL", value_parser = admin_url)]
     pub urls: Vec<Uri>,
 }

@@ -1,7 +1,8 @@
-//! Carries out one write: a POST for what is new, an update or a deletion only of the very version that was observed.
+//! Carries out one write: a POST for what is new, an update or a deletion only of the very version
+//! that was observed.
 //!
-//! A create that comes too late meets what is there already, an update or a deletion that comes too late
-//! meets another resourceVersion: neither can undo what a successor wrote.
+//! A create that comes too late meets what is there already, an update or a deletion that comes too
+//! late meets another resourceVersion: neither can undo what a successor wrote.
 
 mod slices;
 
@@ -31,8 +32,8 @@ use crate::failure::{Classify as _, classify, is_absence};
 /// Carries out a write within `deadline`.
 ///
 /// # Errors
-/// [`Failure`] where the API server refuses, does not answer in time, or is not reached. Whether the write was
-/// carried out is then unknown; the watches will tell.
+/// [`Failure`] where the API server refuses, does not answer in time, or is not reached. Whether
+/// the write was carried out is then unknown; the watches will tell.
 pub async fn apply(
     client: &Client,
     operation: &Operation,
@@ -137,7 +138,7 @@ impl Cluster<'_> {
     }
 }
 
-/// An object of a cluster. `ack` is the answer to a write of it.
+/// Object of a cluster that is written. `ack` wraps the stored object.
 struct Object<'a, K> {
     api: Api<K>,
     kind: &'static str,
@@ -176,7 +177,7 @@ impl<'a, K: Resource + Clone + DeserializeOwned + Debug> Object<'a, K> {
         named(stored.classified()?, self.name).map(|stored| (self.ack)(stored.into()))
     }
 
-    /// Deletes that version of the object, which has that key.
+    /// Deletes the observed version of the object. `key` identifies it in the answer.
     async fn delete(
         self,
         key: &ServiceKey,
@@ -239,8 +240,8 @@ async fn remove_copied_labels(api: Api<Endpoints>, name: &str, hub: &str) -> Res
     patched.map(drop).classified()
 }
 
-/// Deletes that version of an object. An object that does not exist counts as deleted, as does one that the API server answers
-/// with, or with a Status Success. Returns its UID.
+/// Deletes that version of an object. An object that does not exist counts as deleted, as does one
+/// that the API server answers with, or with a Status Success. Returns its UID.
 async fn delete<K: Resource>(
     api: Api<K>,
     kind: &str,

@@ -108,8 +108,8 @@ struct MemberArgs {
     #[arg(long, env = "CAUSEWAY_TUNNEL_FRONT", value_name = "URL")]
     tunnel_front: Option<String>,
     /// Directory of the controller's certificate for causeway-agent, its key and the authorities of
-    /// agents: tls.crt, tls.key and ca.crt, PEM. Read at each use. By it the controller receives the
-    /// tokens of members whose Clusters have the annotation mcs.causeway.dev/credentials
+    /// agents: tls.crt, tls.key and ca.crt, PEM. Read at each use. By it the controller receives
+    /// the tokens of members whose Clusters have the annotation mcs.causeway.dev/credentials
     #[arg(long, env = "CAUSEWAY_TUNNEL_TLS_DIR", value_name = "DIR")]
     tunnel_tls_dir: Option<PathBuf>,
     /// Maximum number of objects of one kind in a member. A longer list is rejected, and the last

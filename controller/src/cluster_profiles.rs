@@ -1,5 +1,5 @@
-//! Credentials of members whose Clusters are made of ClusterProfiles (KEP-4322): which provider gives
-//! them, and how it is asked.
+//! Credentials of members whose Clusters are made of ClusterProfiles (KEP-4322): which provider
+//! gives them, and how it is asked.
 
 pub mod plugin;
 pub mod providers;

@@ -43,8 +43,8 @@ const TURN: usize = 256;
 const APPLYING: Duration = Duration::from_millis(10);
 /// Maximum time for which items are planned before writes are sent and events are applied.
 const PLANNING: Duration = Duration::from_millis(2);
-/// Time without a turn of the loop after which `/livez` fails and the process gives up the Lease. A start with 1,000,000 copies takes
-/// 20 s of CPU, in many turns.
+/// Time without a turn of the loop after which `/livez` fails and the process gives up the Lease. A
+/// start with 1,000,000 copies takes 20 s of CPU, in many turns.
 pub const STALLED: Duration = Duration::from_secs(60);
 /// Longest pause between two turns.
 const IDLE: Duration = Duration::from_secs(10);
@@ -221,7 +221,8 @@ impl Controller {
         self.measure();
     }
 
-    /// Leadership gates writing, here; each write is checked again when it is sent ([`crate::lease::while_leading`]).
+    /// Leadership gates writing, here; each write is checked again when it is sent
+    /// ([`crate::lease::while_leading`]).
     fn note_leadership(&mut self, leadership: &Leadership) {
         self.lead(leadership.may_write(Instant::now().into()));
     }
@@ -380,7 +381,8 @@ impl Controller {
         }
     }
 
-    /// All of a service is written into every member. The status on the hub, where it changes, ends its trace.
+    /// All of a service is written into every member. The status on the hub, where it changes, ends
+    /// its trace.
     fn settled(&mut self, key: &ServiceKey) {
         if let Some(change) = self.sources_changed.remove(key)
             && let Some(written) = change.written

@@ -32,7 +32,8 @@ const LAST_AGENT_RETRY: Duration = Duration::from_secs(15);
 /// A token is used for no less than this.
 const LEAST_USE: Duration = Duration::from_secs(1);
 
-/// Source of credentials that have to be renewed. Equal calls give credentials for the same cluster.
+/// Source of credentials that have to be renewed. Equal calls give credentials for the same
+/// cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// A plugin.
@@ -86,7 +87,8 @@ pub struct Renewal {
 }
 
 impl Renewal {
-    /// Reports credentials, and each renewal of them, until nobody listens or the future is dropped.
+    /// Reports credentials, and each renewal of them, until nobody listens or the future is
+    /// dropped.
     ///
     /// There is one call for each token: at four fifths of the token's life, or when the member
     /// rejects it.
@@ -128,7 +130,8 @@ impl Renewal {
         let rejected = &mut self.rejected;
         let rejection = async {
             if *rejected.borrow_and_update() {
-                // The member rejected the token before. It decides about this one at its next probe.
+                // The member rejected the token before. It decides about this one at its next
+                // probe.
                 let pause = backoff.pause();
                 let accepted = timeout(pause, rejected.wait_for(|rejected| !rejected)).await;
                 if !matches!(accepted, Ok(Ok(_))) {

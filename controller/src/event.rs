@@ -14,8 +14,9 @@ use crate::given::Given;
 /// Number of times that the credentials of members were requested in another way.
 pub type Round = u64;
 
-/// Events that wait to be applied. A watch that is faster waits for its turn: senders are let in one after the other, so no more than
-/// twice as many events of a member that floods come before one of another.
+/// Events that wait to be applied. A watch that is faster waits for its turn: senders are let in
+/// one after the other, so no more than twice as many events of a member that floods come before
+/// one of another.
 pub const WAITING: usize = 256;
 
 /// One thing that happened.

@@ -1,4 +1,5 @@
-//! Kubernetes Events about objects of the hub and of members, written beside the loop so that they never hold it up.
+//! Kubernetes Events about objects of the hub and of members, written beside the loop so that they
+//! never hold it up.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,13 +19,15 @@ use crate::lease::{Leadership, while_leading};
 
 const WAITING_AT_MOST: usize = 1024;
 const DEADLINE: Duration = Duration::from_secs(10);
-/// An event is written in so many attempts at most. The pauses between them are half a minute in all.
+/// An event is written in so many attempts at most. The pauses between them are half a minute in
+/// all.
 const ATTEMPTS: u32 = 8;
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(10);
 /// So many notes are kept in mind, of which a repetition counts as one.
 const NOTES_AT_MOST: usize = 256;
-/// A writer that had nothing to write for this long ends. Longer than a recorder remembers which events are repetitions: 6 minutes.
+/// A writer that had nothing to write for this long ends. Longer than a recorder remembers which
+/// events are repetitions: 6 minutes.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// Recorder of Kubernetes Events. Each cluster has a queue and a writer of its own, so a cluster
@@ -80,7 +83,8 @@ struct Writer {
 }
 
 impl EventRecorder {
-    /// An event_recorder in the name of this instance of the controller, which writes only while that leads.
+    /// An event_recorder in the name of this instance of the controller, which writes only while
+    /// that leads.
     pub fn new(tasks: Tasks, instance: String, leadership: watch::Receiver<Leadership>) -> Self {
         Self {
             tasks,
@@ -141,8 +145,8 @@ impl EventRecorder {
     }
 }
 
-/// kube's recorder counts an event as a repetition of one that differs in its note alone, and keeps the note of the first. So there
-/// is one for each note.
+/// kube's recorder counts an event as a repetition of one that differs in its note alone, and keeps
+/// the note of the first. So there is one for each note.
 struct Recorders {
     client: Client,
     reporter: Reporter,
@@ -229,7 +233,8 @@ fn may_pass(kind: FailureKind, attempt: u32) -> bool {
     }
 }
 
-/// The Event that tells it, within the bounds of the Events API: one that is out of them is refused as a whole.
+/// The Event that tells it, within the bounds of the Events API: one that is out of them is refused
+/// as a whole.
 fn event_of(event: ObjectEvent) -> Event {
     Event {
         type_: match event.warning {

@@ -130,8 +130,8 @@ struct Engagement {
 }
 
 impl Engagement {
-    /// Uses this token for the next requests, of which those that failed come at once. Watches go on,
-    /// and nothing is listed.
+    /// Uses this token for the next requests, of which those that failed come at once. Watches go
+    /// on, and nothing is listed.
     fn renew(&self, token: Token) -> Outcome {
         let is_renewed = self.token.send_if_modified(|current| {
             let is_renewed = *current != token;
@@ -164,7 +164,8 @@ impl Drop for Engagement {
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
 impl Fleet {
-    /// Returns a fleet of no member, whose credentials are found so. What the members say goes to `events`.
+    /// Returns a fleet of no member, whose credentials are found so. What the members say goes to
+    /// `events`.
     pub fn new(
         credentials: Credentials,
         settings: member::Settings,
@@ -277,9 +278,10 @@ impl Fleet {
             .collect()
     }
 
-    /// Engages a member as its Cluster and its Secret are now. Where these are invalid, one that is engaged keeps its last
-    /// connection until it is disengaged: a mistake on the hub proves nothing about the member, and a Secret that goes before its
-    /// Cluster is no reason to leave the member uncleaned.
+    /// Engages a member as its Cluster and its Secret are now. Where these are invalid, one that is
+    /// engaged keeps its last connection until it is disengaged: a mistake on the hub proves
+    /// nothing about the member, and a Secret that goes before its Cluster is no reason to leave
+    /// the member uncleaned.
     pub fn reconsider(&mut self, name: &ClusterName) -> Outcome {
         let Some(cluster) = self.clusters.get(name).cloned() else {
             return Outcome::Pending;

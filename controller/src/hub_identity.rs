@@ -26,7 +26,8 @@ const CLUSTER_CRD: &str = "clusters.cluster.karmada.io";
 pub struct Hub {
     /// The UID of its kube-system namespace.
     pub uid: String,
-    /// Whether the definition of its Clusters is causeway's, and their status is causeway's to write.
+    /// Whether the definition of its Clusters is causeway's, and their status is causeway's to
+    /// write.
     pub keeps_clusters: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The watches of the hub, and what is said of one that fails: in the log, in the metrics, and in /readyz until its initial list.
+//! The watches of the hub, and what is said of one that fails: in the log, in the metrics, and in
+//! /readyz until its initial list.
 
 use std::fmt::Debug;
 

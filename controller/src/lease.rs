@@ -1,17 +1,22 @@
-//! Election of the controller's process that writes: the holder of a Lease (coordination.k8s.io/v1).
+//! Election of the controller's process that writes: the holder of a Lease
+//! (coordination.k8s.io/v1).
 //!
 //! # Guarantees
-//! - At most one process is [`Leadership::Leader`] at a time, as long as clocks *run* alike; what they show does not
-//!   matter. A holder stops by itself [`Settings::renew_deadline`] after it *sent* its last good renewal; others wait
-//!   [`Settings::duration`], which is longer, from when they *saw* it.
-//! - The Lease is only ever replaced at the version that was read, so of two that reach for it one fails.
-//! - A Lease that somebody deletes or empties counts as held until the claim of its last holder expires, to each process that
-//!   had read it before.
-//! - A process whose loop makes no progress ([`Settings::progress`]) neither renews nor takes the Lease.
-//! - Every write checks that this process leads at the moment at which it is sent ([`while_leading`]), so one that was stopped
-//!   for a while sends nothing that waited.
-//! - A holder that is gone is followed within 15 s of its last renewal: [`Settings::duration`] from when that was seen, which is at
-//!   the next look. On shutdown the Lease is released, and a successor takes over at its next look.
+//! - At most one process is [`Leadership::Leader`] at a time, as long as clocks *run* alike; what
+//!   they show does not matter. A holder stops by itself [`Settings::renew_deadline`] after it
+//!   *sent* its last good renewal; others wait [`Settings::duration`], which is longer, from when
+//!   they *saw* it.
+//! - The Lease is only ever replaced at the version that was read, so of two that reach for it one
+//!   fails.
+//! - A Lease that somebody deletes or empties counts as held until the claim of its last holder
+//!   expires, to each process that had read it before.
+//! - A process whose loop makes no progress ([`Settings::progress`]) neither renews nor takes the
+//!   Lease.
+//! - Every write checks that this process leads at the moment at which it is sent
+//!   ([`while_leading`]), so one that was stopped for a while sends nothing that waited.
+//! - A holder that is gone is followed within 15 s of its last renewal: [`Settings::duration`] from
+//!   when that was seen, which is at the next look. On shutdown the Lease is released, and a
+//!   successor takes over at its next look.
 
 mod leadership;
 
@@ -70,7 +75,8 @@ impl Default for Settings {
     }
 }
 
-/// The host's name (in Kubernetes, the pod's) and something random, for a restarted pod may bear the same name.
+/// The host's name (in Kubernetes, the pod's) and something random, for a restarted pod may bear
+/// the same name.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host
@@ -129,8 +135,8 @@ impl Lease {
         (lease, receiver)
     }
 
-    /// Stands for election until `shutdown` is there, then releases the Lease. `shutdown` is to come when nothing
-    /// is written any more.
+    /// Stands for election until `shutdown` is there, then releases the Lease. `shutdown` is to
+    /// come when nothing is written any more.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self {
             leadership,
@@ -416,7 +422,8 @@ impl Election {
         }
     }
 
-    /// Gives the Lease back, if it is this process's. A failure means that a successor waits for its expiry.
+    /// Gives the Lease back, if it is this process's. A failure means that a successor waits for
+    /// its expiry.
     async fn release(&mut self) {
         let mut released = self.try_release().await;
         if released

@@ -1,7 +1,7 @@
 //! The controller of causeway: it keeps every cluster in line with the hub's MultiClusterServices.
 //!
-//! The data's way through the files: [`watch`] -> [`queue`] -> the engine ([`causeway_engine`]), which decides -> [`apply`].
-//! [`controller`] is the one loop that runs it.
+//! The data's way through the files: [`watch`] -> [`queue`] -> the engine ([`causeway_engine`]),
+//! which decides -> [`apply`]. [`controller`] is the one loop that runs it.
 
 pub mod apply;
 pub mod args;

@@ -54,7 +54,8 @@ pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::S
     tell(&events, Event::LookedUp { key, exists }).await;
 }
 
-/// Looks up the state of Karmada's propagation of a Service, by its ResourceBinding if there is one; the result comes as [`Event::Propagated`].
+/// Looks up the state of Karmada's propagation of a Service, by its ResourceBinding if there is
+/// one; the result comes as [`Event::Propagated`].
 pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
     let name = format!("{}-service", key.name);
     let path = format!(
@@ -72,8 +73,8 @@ pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Even
     tell(&events, Event::Propagated { key, outcome }).await;
 }
 
-/// Looks up the Secret with the credentials of a member that refuses those that are known; the result
-/// comes as of the watch of Secrets. Where there is none, that of the watch stands.
+/// Looks up the Secret with the credentials of a member that refuses those that are known; the
+/// result comes as of the watch of Secrets. Where there is none, that of the watch stands.
 pub async fn credentials(hub: Client, secret: SecretReference, events: mpsc::Sender<Event>) {
     let api = Api::<Secret>::namespaced(hub, &secret.namespace);
     match timeout(DEADLINE, api.get(&secret.name)).await {
@@ -99,7 +100,8 @@ pub async fn credentials(hub: Client, secret: SecretReference, events: mpsc::Sen
     }
 }
 
-/// Looks up the field manager that wrote a copy last, other than causeway; the result comes as [`Event::Writer`].
+/// Looks up the field manager that wrote a copy last, other than causeway; the result comes as
+/// [`Event::Writer`].
 pub async fn writer(
     member: Client,
     cluster: ClusterName,

@@ -41,7 +41,8 @@ use tokio_util::sync::CancellationToken;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Between being unready and ending there is nothing to wait for: nobody sends the controller requests.
+/// Between being unready and ending there is nothing to wait for: nobody sends the controller
+/// requests.
 const UNREADY_WAIT: Duration = Duration::ZERO;
 const WRITES_AT_ONCE: usize = 32;
 
@@ -96,11 +97,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
     Ok(process.run(UNREADY_WAIT).await?)
 }
 
-/// A thread of its own for changes: they go from task to task, and none of these takes long. What takes long is a list, and what has
-/// to answer although a change is stuck is the admin server and the lease: other threads do those. Both check the loop's heartbeat.
+/// A thread of its own for changes: they go from task to task, and none of these takes long. What
+/// takes long is a list, and what has to answer although a change is stuck is the admin server and
+/// the lease: other threads do those. Both check the loop's heartbeat.
 ///
-/// It is the one worker of a runtime with threads: such a worker turns to the task that was woken last, so that a write is on its way
-/// before the next one is encoded.
+/// It is the one worker of a runtime with threads: such a worker turns to the task that was woken
+/// last, so that a write is on its way before the next one is encoded.
 struct ChangesThread(Option<Runtime>);
 
 impl ChangesThread {
@@ -234,7 +236,8 @@ impl Start {
         sender
     }
 
-    /// Follows the identity of the hub, and returns whether its Cluster objects are causeway's to keep.
+    /// Follows the identity of the hub, and returns whether its Cluster objects are causeway's to
+    /// keep.
     fn follow_identity(&self, hub: &Hub) -> Receiver<bool> {
         let (keeps, keeps_clusters) = watch_channel::channel(hub.keeps_clusters);
         let (client, uid) = (self.client.clone(), hub.uid.clone());
@@ -280,8 +283,8 @@ impl Start {
     }
 }
 
-/// The seal of what is written on exports. A hub that refuses it is served all the same: then what clusters say of the age of their exports
-/// counts.
+/// The seal of what is written on exports. A hub that refuses it is served all the same: then what
+/// clusters say of the age of their exports counts.
 ///
 /// # Errors
 /// Where the hub does not answer.

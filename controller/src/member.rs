@@ -51,8 +51,8 @@ pub struct Settings {
     pub probe_every: Duration,
     /// Maximum time of a probe.
     pub probe_deadline: Duration,
-    /// After how long the definition of ServiceImport is read again although it is served as before, and the member's id in its
-    /// clusterset.
+    /// After how long the definition of ServiceImport is read again although it is served as
+    /// before, and the member's id in its clusterset.
     pub schema_every: Duration,
     /// The patience of the watches.
     pub watch: watches::Settings,
@@ -78,10 +78,12 @@ impl Default for Settings {
     }
 }
 
-/// One in so many probes asks for the version, too, and each that is answered after one that was not.
+/// One in so many probes asks for the version, too, and each that is answered after one that was
+/// not.
 const VERSION_EVERY: u32 = 3;
 
-/// Maximum time of a request for the member's id. Nothing waits for it, and many members start at once.
+/// Maximum time of a request for the member's id. Nothing waits for it, and many members start at
+/// once.
 const ID_DEADLINE: Duration = Duration::from_secs(30);
 
 /// After how long a schema that is about to be published is looked for again.
@@ -182,10 +184,10 @@ impl Member {
         cluster_uid(&self.client, self.settings.probe_deadline).await
     }
 
-    /// Probes until nobody listens any more, or another cluster answers. A member that answers again
-    /// has its watches connect again at once, but for those that connected after the last probe that
-    /// failed. Now and then a probe also asks for the version, for an upgrade behind a load balancer
-    /// need not fail any probe.
+    /// Probes until nobody listens any more, or another cluster answers. A member that answers
+    /// again has its watches connect again at once, but for those that connected after the last
+    /// probe that failed. Now and then a probe also asks for the version, for an upgrade behind a
+    /// load balancer need not fail any probe.
     async fn probe(
         &self,
         health: &mut Health,
@@ -289,8 +291,8 @@ impl Member {
         tokio::join!(services, slices, namespaces);
     }
 
-    /// Watches the EndpointSlices of the scope until nobody listens any more. Other watches begin if
-    /// the scope becomes that of all, or of some.
+    /// Watches the EndpointSlices of the scope until nobody listens any more. Other watches begin
+    /// if the scope becomes that of all, or of some.
     async fn follow_slices(&self, reconnections: &watch::Receiver<Instant>) {
         let mut scopes = self.slice_scope.clone();
         let mut last = None;
@@ -442,8 +444,9 @@ impl Member {
         }
     }
 
-    /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more. What the watches of one
-    /// version tell comes before it is reported that another is served.
+    /// Asks what of the clusterset's API is served, and watches that, until nobody listens any
+    /// more. What the watches of one version tell comes before it is reported that another is
+    /// served.
     async fn follow_clusterset(&self, uid: &str, reconnections: watch::Receiver<Instant>) {
         let settings = &self.settings;
         let mut discovery = Discovery::new(
@@ -482,7 +485,8 @@ impl Member {
             };
             let Some(news) = news else { return };
             served = news.clone();
-            // What is served in no version has gone with its definition. Another version shows the same objects.
+            // What is served in no version has gone with its definition. Another version shows the
+            // same objects.
             for (guard, version) in guards.iter_mut().zip(served.versions()) {
                 if version.is_none() {
                     *guard = new_guard();

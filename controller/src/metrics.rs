@@ -307,7 +307,8 @@ impl Metrics {
         }
     }
 
-    /// A change of a source has reached the last of its consumers; where its trace is sampled, that is known by it.
+    /// A change of a source has reached the last of its consumers; where its trace is sampled, that
+    /// is known by it.
     pub fn propagated(&self, taken: Duration, exemplar: Option<Exemplar>) {
         let at = exemplar.is_some().then(SystemTime::now);
         self.propagation.observe(taken.as_secs_f64(), exemplar, at);
@@ -346,7 +347,8 @@ impl Metrics {
         self.retries.inc();
     }
 
-    /// An object of the cluster, a member's name or `hub`, is left as it is for a while: somebody changes it back again and again.
+    /// An object of the cluster, a member's name or `hub`, is left as it is for a while: somebody
+    /// changes it back again and again.
     pub fn conflicted(&self, cluster: &str) {
         self.conflicts.get_or_create(&[of(cluster)]).inc();
     }
@@ -376,7 +378,8 @@ impl Metrics {
         gauge.set(at.as_duration().as_secs_f64());
     }
 
-    /// So many objects of the cluster, a member's name or `hub`, are kept although its last lists lacked them.
+    /// So many objects of the cluster, a member's name or `hub`, are kept although its last lists
+    /// lacked them.
     pub fn deletions_suspended(&self, cluster: &str, count: usize) {
         let gauge = self.deletions_suspended.get_or_create(&[of(cluster)]);
         set(&gauge, count);

@@ -47,8 +47,8 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 /// most services concern several.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Longest delay. An item that is due later is planned once more meanwhile: [`DelayQueue`] panics at
-/// delays of more than two years.
+/// Longest delay. An item that is due later is planned once more meanwhile: [`DelayQueue`] panics
+/// at delays of more than two years.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Queue {
@@ -113,7 +113,8 @@ impl Queue {
         }
     }
 
-    /// Waits until an item is due, and says so; the item is then taken by [`Queue::take`]. Never ends while nothing is queued.
+    /// Waits until an item is due, and says so; the item is then taken by [`Queue::take`]. Never
+    /// ends while nothing is queued.
     pub async fn wait(&mut self) {
         if !self.due_since.is_empty() {
             return;
@@ -140,7 +141,8 @@ impl Queue {
         }
     }
 
-    /// The item that is due for longest among those of high priority, or now and then among the others.
+    /// The item that is due for longest among those of high priority, or now and then among the
+    /// others.
     pub fn take(&mut self) -> Option<Item> {
         self.taken = self.taken.wrapping_add(1);
         let item = match self.taken.is_multiple_of(SHARE) {

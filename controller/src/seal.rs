@@ -17,10 +17,12 @@ const FIELD: &str = "key";
 const LENGTH: usize = digest::SHA256_OUTPUT_LEN;
 const CONFLICT: u16 = 409;
 
-/// Reads the key from the hub, and makes it where there is none yet: the first replica does for all.
+/// Reads the key from the hub, and makes it where there is none yet: the first replica does for
+/// all.
 ///
 /// # Errors
-/// Where the hub does not answer, does not let the key be read or made, or holds something else in its place.
+/// Where the hub does not answer, does not let the key be read or made, or holds something else in
+/// its place.
 pub async fn keep(client: &Client, namespace: &str) -> anyhow::Result<Seal> {
     let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
     loop {

@@ -1,7 +1,8 @@
 //! Traces: one from a source's event to the last consumer's write, with a span for each write.
 //!
-//! A trace is kept beside the keys of the queue, for the engine knows nothing of it. Events that come before all of a service is written
-//! belong to the trace of the first of them, and are counted in it: what is written is what is so after all of them.
+//! A trace is kept beside the keys of the queue, for the engine knows nothing of it. Events that
+//! come before all of a service is written belong to the trace of the first of them, and are
+//! counted in it: what is written is what is so after all of them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,8 +11,8 @@ use causeway::domain::ServiceKey;
 use causeway::process::traces::{Exemplar, Span, Tracer};
 use causeway_engine::model::{Dispatch, Failure, Item, TimePoint};
 
-/// A trace ends after this time though not all is written, as where a consumer does not answer: what is written then is of no event
-/// any more.
+/// A trace ends after this time though not all is written, as where a consumer does not answer:
+/// what is written then is of no event any more.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Interval of the search for traces that last too long.
 const SWEEP: Duration = Duration::from_secs(10);

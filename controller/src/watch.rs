@@ -1,17 +1,21 @@
 //! Keeps up with one kind of object of one API server: lists it, then watches it, for ever.
 //!
-//! This is not `kube::runtime::watcher`, because that does not tell when a broken watch is connected again, hides
-//! bookmarks, and lists from whatever cache it likes. Here an absence is evidence (no copy is withdrawn without
-//! it), so lists are most recent and complete, and it is known at any time whether the watch stands.
+//! This is not `kube::runtime::watcher`, because that does not tell when a broken watch is
+//! connected again, hides bookmarks, and lists from whatever cache it likes. Here an absence is
+//! evidence (no copy is withdrawn without it), so lists are most recent and complete, and it is
+//! known at any time whether the watch stands.
 //!
 //! # Guarantees
 //! - [`Signal::Listed`] holds all that the API server held at one moment not before the request.
-//! - After [`Signal::Connected`], and until [`Signal::Failed`], changes are reported as they happen.
-//! - Where the deletion guard ([`causeway_engine::evidence::relist`]) suspends the deletions that a list suggests, the objects
-//!   of the list are reported one by one, and a second list is requested over a new connection half a minute later.
-//! - An API server that sends more than [`Limits`] allow fails; what was reported of it stays as it was, and no more of it is read.
-//! - A silent connection is dropped, and what was missed is requested over a new one: an API server sends bookmarks, and ends each
-//!   watch by itself; one that does neither is not there any more.
+//! - After [`Signal::Connected`], and until [`Signal::Failed`], changes are reported as they
+//!   happen.
+//! - Where the deletion guard ([`causeway_engine::evidence::relist`]) suspends the deletions that a
+//!   list suggests, the objects of the list are reported one by one, and a second list is requested
+//!   over a new connection half a minute later.
+//! - An API server that sends more than [`Limits`] allow fails; what was reported of it stays as it
+//!   was, and no more of it is read.
+//! - A silent connection is dropped, and what was missed is requested over a new one: an API server
+//!   sends bookmarks, and ends each watch by itself; one that does neither is not there any more.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -139,8 +143,8 @@ where
         }
     }
 
-    /// Whenever the value changes, a pause ends, and so does a request that is older than the value:
-    /// another one begins at once. A watch that has begun again meanwhile goes on.
+    /// Whenever the value changes, a pause ends, and so does a request that is older than the
+    /// value: another one begins at once. A watch that has begun again meanwhile goes on.
     #[must_use]
     pub fn reconnect_on(self, reconnect: watch::Receiver<Instant>) -> Self {
         Self {
@@ -158,7 +162,8 @@ where
         }
     }
 
-    /// Every API server has an object of this kind at least: the deletions of an empty list are suspended.
+    /// Every API server has an object of this kind at least: the deletions of an empty list are
+    /// suspended.
     #[must_use]
     pub fn never_empty(self) -> Self {
         Self {
@@ -185,14 +190,15 @@ where
         }
     }
 
-    /// Counts the objects that cannot be read. They are logged and passed over, and missing from lists.
+    /// Counts the objects that cannot be read. They are logged and passed over, and missing from
+    /// lists.
     #[must_use]
     pub fn counting(self, unreadable: Counter) -> Self {
         Self { unreadable, ..self }
     }
 
-    /// Runs until the receiver of `events` is gone. Each object goes through `read` as it comes, each signal
-    /// through `wrap`.
+    /// Runs until the receiver of `events` is gone. Each object goes through `read` as it comes,
+    /// each signal through `wrap`.
     pub async fn run<T, E>(
         self,
         read: impl Fn(K) -> T,

@@ -45,8 +45,8 @@ pub struct HubLists {
 }
 
 impl HubLists {
-    /// Returns the reason why annotations of a MultiClusterService are unknown: its Namespace, which
-    /// may have defaults for those that it lacks, could not be read.
+    /// Returns the reason why annotations of a MultiClusterService are unknown: its Namespace,
+    /// which may have defaults for those that it lacks, could not be read.
     pub fn unread_defaults(&self, key: &ServiceKey) -> Option<&Failure> {
         let mut services = self.multi_cluster_services.iter();
         let service = services.find(|one| key_of(&one.metadata).as_ref() == Some(key))?;

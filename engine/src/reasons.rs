@@ -99,7 +99,8 @@ reasons! {
     LoadBalancer: healthy,
     /// The addresses of the entry cluster are in the status.
     EntryCluster: healthy,
-    /// It is unknown whether the entry cluster serves: the status retains the addresses that it has.
+    /// It is unknown whether the entry cluster serves: the status retains the addresses that it
+    /// has.
     EntryHeld: healthy,
     /// The entry cluster has no usable endpoint, so its addresses are not in the status.
     EntryNotServing: problem,

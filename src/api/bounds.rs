@@ -14,7 +14,8 @@ pub const EVENT_NOTE: usize = 1024;
 pub const CONDITION_REASON: usize = 1024;
 /// `message` of a condition (meta/v1 Condition, as definitions repeat it).
 pub const CONDITION_MESSAGE: usize = 32_768;
-/// A label, as a name may be in DNS; also the name part of the key of a label or annotation, and the value of a label.
+/// A label, as a name may be in DNS; also the name part of the key of a label or annotation, and
+/// the value of a label.
 pub const LABEL: usize = 63;
 /// A subdomain, as in the key of a label or annotation before the slash.
 pub const SUBDOMAIN: usize = 253;
@@ -37,8 +38,9 @@ pub fn cut(mut text: String, most: usize) -> String {
     text
 }
 
-/// Returns one line of at most [`FOREIGN_TEXT`] bytes. Escapes control characters and those that change the direction of text;
-/// white space becomes a blank. Reads no more of the text than it returns.
+/// Returns one line of at most [`FOREIGN_TEXT`] bytes. Escapes control characters and those that
+/// change the direction of text; white space becomes a blank. Reads no more of the text than it
+/// returns.
 pub fn foreign(text: &str) -> String {
     let mut line = String::new();
     for letter in text.trim().chars() {
@@ -57,7 +59,8 @@ pub fn foreign(text: &str) -> String {
     cut(line, FOREIGN_TEXT)
 }
 
-/// At most so many bytes of a list of reasons that commas join: only whole ones, unless the first alone is longer.
+/// At most so many bytes of a list of reasons that commas join: only whole ones, unless the first
+/// alone is longer.
 pub fn cut_reasons(mut reasons: String, most: usize) -> String {
     if reasons.len() > most {
         let room = reasons.floor_char_boundary(most + 1);

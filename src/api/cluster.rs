@@ -72,10 +72,13 @@ pub struct ClusterSpec {
     /// The UID of the member's kube-system namespace, which identifies the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Push: Karmada's control plane connects to the member. Pull: karmada-agent in the member connects to the control plane. causeway connects to the member's API server in both modes; a member in Pull mode whose Cluster names no Secret is left out. If empty, Push.
+    /// Push: Karmada's control plane connects to the member. Pull: karmada-agent in the member
+    /// connects to the control plane. causeway connects to the member's API server in both modes; a
+    /// member in Pull mode whose Cluster names no Secret is left out. If empty, Push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_mode: Option<SyncMode>,
-    /// The address of the member's API server: a URL, a host or an IP address, with or without a port.
+    /// The address of the member's API server: a URL, a host or an IP address, with or without a
+    /// port.
     #[serde(
         rename = "apiEndpoint",
         default,
@@ -85,7 +88,8 @@ pub struct ClusterSpec {
     /// The Secret with the member's credentials, in the keys token and caBundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
-    /// Do not verify the serving certificate of the member's API server. The controller must run with --allow-insecure-members.
+    /// Do not verify the serving certificate of the member's API server. The controller must run
+    /// with --allow-insecure-members.
     #[serde(
         rename = "insecureSkipTLSVerification",
         default,
@@ -98,10 +102,12 @@ pub struct ClusterSpec {
     /// The headers that the proxy requires in CONNECT. Commas separate the values of one header.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub proxy_header: BTreeMap<String, String>,
-    /// The region of the member, such as eu-west-1. The tier "region" of a preference means the clusters of one region.
+    /// The region of the member, such as eu-west-1. The tier "region" of a preference means the
+    /// clusters of one region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// The zones of the member, such as eu-west-1a. The tier "zone" of a preference means clusters that share a zone.
+    /// The zones of the member, such as eu-west-1a. The tier "zone" of a preference means clusters
+    /// that share a zone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
     /// Deprecated: use zones. The one zone of the member, where zones is empty.

@@ -1,4 +1,5 @@
-//! ClusterProfiles, by which a cluster manager lists its clusters (KEP-4322, sigs.k8s.io/cluster-inventory-api).
+//! ClusterProfiles, by which a cluster manager lists its clusters (KEP-4322,
+//! sigs.k8s.io/cluster-inventory-api).
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,8 @@ pub const READY: &str = "Ready";
 pub const VALID: &str = "Valid";
 /// On a ServiceExport: the exports of one service disagree (KEP-1645).
 pub const CONFLICT: &str = "Conflict";
-/// On a ServiceExport, after the hub's UID: since when it counts where exports disagree, by that hub.
+/// On a ServiceExport, after the hub's UID: since when it counts where exports disagree, by that
+/// hub.
 pub const PRECEDENCE_SUFFIX: &str = ".mcs.causeway.dev/Precedence";
 /// On a Cluster: it serves ServiceExport and ServiceImport.
 pub const CLUSTERSET_API: &str = "ClustersetAPI";
@@ -29,8 +30,8 @@ pub const TRUE: &str = "True";
 /// The status of a condition that does not hold.
 pub const FALSE: &str = "False";
 
-/// Reads the conditions that are whole. Those of the first definitions of the Multi-Cluster Services
-/// API need neither time nor reason, and Karmada's API server accepts a Cluster with any.
+/// Reads the conditions that are whole. Those of the first definitions of the Multi-Cluster
+/// Services API need neither time nor reason, and Karmada's API server accepts a Cluster with any.
 pub(super) fn read_whole<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Condition>, D::Error> {
     let all = Option::<Vec<serde_json::Value>>::deserialize(input)?;
     let whole = all.into_iter().flatten().map(serde_json::from_value);

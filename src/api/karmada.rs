@@ -3,7 +3,8 @@
 //!
 //! Facts from karmada-io/karmada: `pkg/util/constants.go`, `pkg/controllers/multiclusterservice`.
 
-/// The finalizers of Karmada's on a MultiClusterService: MCSControllerFinalizer, and two that earlier releases set.
+/// The finalizers of Karmada's on a MultiClusterService: MCSControllerFinalizer, and two that
+/// earlier releases set.
 pub const FINALIZERS: [&str; 3] = [
     "karmada.io/multiclusterservice-controller",
     "karmada.io/mcs-endpointslice-collect-controller",

@@ -6,13 +6,15 @@ pub const DOMAIN: &str = "mcs.causeway.dev";
 /// The field manager, and the value of [`MANAGED_BY`], of all that causeway writes.
 pub const MANAGER: &str = "causeway";
 
-/// Says what an object is of (Kubernetes' recommended labels): [`MANAGER`] on all that the manifests and the chart of causeway have.
+/// Says what an object is of (Kubernetes' recommended labels): [`MANAGER`] on all that the
+/// manifests and the chart of causeway have.
 pub const NAME: &str = "app.kubernetes.io/name";
 
 /// Says who manages an object (Kubernetes' recommended labels).
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// The UID of the hub's kube-system namespace, on everything that a controller of this hub wrote into a member.
+/// The UID of the hub's kube-system namespace, on everything that a controller of this hub wrote
+/// into a member.
 pub const HUB: &str = "mcs.causeway.dev/hub";
 
 /// Annotation `<kind>/<uid>`: the object on whose behalf causeway wrote this one.
@@ -24,7 +26,8 @@ pub const SOURCE: &str = "mcs.causeway.dev/source";
 /// Annotation on a ServiceImport: the names of its labels that come from exports, joined by commas.
 pub const EXPORTED_LABELS: &str = "mcs.causeway.dev/exported-labels";
 
-/// Annotation on a ServiceImport: the names of its annotations that come from exports, joined by commas.
+/// Annotation on a ServiceImport: the names of its annotations that come from exports, joined by
+/// commas.
 pub const EXPORTED_ANNOTATIONS: &str = "mcs.causeway.dev/exported-annotations";
 
 /// Selector key of a delivered Service in a consumer that provides nothing: it matches no pod.
@@ -33,11 +36,12 @@ pub const NO_LOCAL_BACKENDS: &str = "mcs.causeway.dev/no-local-backends";
 /// Annotation on a Cluster: `"true"` stops the use of what the member provides.
 pub const WITHDRAW: &str = "mcs.causeway.dev/withdraw";
 
-/// Annotation on a Cluster: a time (RFC 3339). It confirms the deletions that are suspended and were so by then; later ones are
-/// suspended again.
+/// Annotation on a Cluster: a time (RFC 3339). It confirms the deletions that are suspended and
+/// were so by then; later ones are suspended again.
 pub const CONFIRM_DELETIONS: &str = "mcs.causeway.dev/confirm-deletions";
 
-/// Annotation on a Cluster: the namespaces from which the member may export, joined by commas; without it, all.
+/// Annotation on a Cluster: the namespaces from which the member may export, joined by commas;
+/// without it, all.
 pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
 
 /// Annotation on a Cluster: `"true"` if causeway creates a missing namespace of an exported service
@@ -50,32 +54,35 @@ pub const EXPORT: &str = "mcs.causeway.dev/export";
 /// The one value of [`EXPORT`].
 pub const EXPORT_ALL: &str = "all";
 
-/// Annotation on a Cluster: the ranges of its endpoints' addresses, joined by commas; without it, all.
+/// Annotation on a Cluster: the ranges of its endpoints' addresses, joined by commas; without it,
+/// all.
 pub const ENDPOINT_CIDRS: &str = "mcs.causeway.dev/endpoint-cidrs";
 
-/// Annotation on a Cluster: the network of its pods, a DNS label. Clusters of one network reach each
-/// other's pods; all clusters without it are of one network.
+/// Annotation on a Cluster: the network of its pods, a DNS label. Clusters of one network reach
+/// each other's pods; all clusters without it are of one network.
 pub const NETWORK: &str = "mcs.causeway.dev/network";
 
 /// Annotation on a Cluster: the way by which clusters of other networks reach its pods; without it
 /// they do not. On a MultiClusterService or ServiceExport: the same, for one service.
 pub const REACH: &str = "mcs.causeway.dev/reach";
 
-/// Annotation on a companion: the name of the Service that it is the entry to, for clusters of other
-/// networks.
+/// Annotation on a companion: the name of the Service that it is the entry to, for clusters of
+/// other networks.
 pub const COMPANION_OF: &str = "mcs.causeway.dev/companion-of";
 
-/// Annotation on a Cluster: `"true"` if its API server is reached by causeway-tunnel, to which an agent in the member connects.
+/// Annotation on a Cluster: `"true"` if its API server is reached by causeway-tunnel, to which an
+/// agent in the member connects.
 pub const TUNNEL: &str = "mcs.causeway.dev/tunnel";
 
-/// Annotation on a Cluster with [`TUNNEL`]: [`FROM_AGENT`] if the controller takes the credentials of the member from that agent. The hub
-/// stores none then.
+/// Annotation on a Cluster with [`TUNNEL`]: [`FROM_AGENT`] if the controller takes the credentials
+/// of the member from that agent. The hub stores none then.
 pub const CREDENTIALS: &str = "mcs.causeway.dev/credentials";
 
 /// Value of [`CREDENTIALS`].
 pub const FROM_AGENT: &str = "agent";
 
-/// Annotation on a Cluster: `"true"` where causeway-agent in the member reports on the paths to other clusters ([`crate::domain::path`]).
+/// Annotation on a Cluster: `"true"` where causeway-agent in the member reports on the paths to
+/// other clusters ([`crate::domain::path`]).
 pub const PATH_REPORTS: &str = "mcs.causeway.dev/path-reports";
 
 /// Annotation on a Lease of causeway-agent: its report on the path to a cluster, JSON.
@@ -86,17 +93,20 @@ pub const PATH_SEEN: &str = "mcs.causeway.dev/path-seen";
 
 /// Annotation on a copy: causeway-agent made its endpoints standby endpoints while no hub answered.
 pub const LOWERED: &str = "mcs.causeway.dev/lowered";
-/// Annotation on a Cluster: `exposed` if the EndpointSlices of exposed Services alone are watched in it; without it, all.
+/// Annotation on a Cluster: `exposed` if the EndpointSlices of exposed Services alone are watched
+/// in it; without it, all.
 pub const WATCH: &str = "mcs.causeway.dev/watch";
 
-/// Annotation on a MultiClusterService or ServiceExport: the tiers of its providers, nearest first, joined by commas; without it all
-/// are alike.
+/// Annotation on a MultiClusterService or ServiceExport: the tiers of its providers, nearest first,
+/// joined by commas; without it all are alike.
 pub const PREFER: &str = "mcs.causeway.dev/prefer";
 
-/// Annotation beside [`PREFER`]: a tier with a smaller percentage of ready endpoints does not carry alone.
+/// Annotation beside [`PREFER`]: a tier with a smaller percentage of ready endpoints does not carry
+/// alone.
 pub const MIN_READY: &str = "mcs.causeway.dev/min-ready";
 
-/// Annotation on a MultiClusterService or ServiceExport: what becomes of the endpoints of a provider that cannot be reached.
+/// Annotation on a MultiClusterService or ServiceExport: what becomes of the endpoints of a
+/// provider that cannot be reached.
 pub const UNREACHABLE: &str = "mcs.causeway.dev/unreachable";
 
 /// Annotation on a MultiClusterService or ServiceExport: the shares of its providers' traffic. On a
@@ -128,7 +138,8 @@ pub const VALIDATED: [&str; 7] = [
     HOSTNAME_ROUTING,
 ];
 
-/// Annotation on a ServiceExport: the clusters that import the service, joined by commas; without it all.
+/// Annotation on a ServiceExport: the clusters that import the service, joined by commas; without
+/// it all.
 pub const CONSUMERS: &str = "mcs.causeway.dev/consumers";
 
 /// Annotations of a MultiClusterService for which an annotation of its Namespace is the default.
@@ -137,12 +148,12 @@ pub const OF_SERVICES: [&str; 4] = [PREFER, MIN_READY, UNREACHABLE, REACH];
 /// Annotations of a ServiceExport for which an annotation of its Namespace is the default.
 pub const OF_EXPORTS: [&str; 6] = [PREFER, MIN_READY, UNREACHABLE, SHARE, CONSUMERS, REACH];
 
-/// Annotation on a Cluster: `"false"` where its data plane does not use standby endpoints. On a copy: `"true"` where its endpoints
-/// are standby endpoints.
+/// Annotation on a Cluster: `"false"` where its data plane does not use standby endpoints. On a
+/// copy: `"true"` where its endpoints are standby endpoints.
 pub const STANDBY: &str = "mcs.causeway.dev/standby";
 
-/// Annotation that the controller sets on a Cluster: the id of the member in its clusterset, where that is not the Cluster's name
-/// (KEP-2149, ClusterProperty [`CLUSTER_ID_PROPERTY`]).
+/// Annotation that the controller sets on a Cluster: the id of the member in its clusterset, where
+/// that is not the Cluster's name (KEP-2149, ClusterProperty [`CLUSTER_ID_PROPERTY`]).
 pub const CLUSTER_ID: &str = "mcs.causeway.dev/cluster-id";
 
 /// ClusterProperty of the id of a cluster in its clusterset (KEP-2149).
@@ -151,10 +162,12 @@ pub const CLUSTER_ID_PROPERTY: &str = "cluster.clusterset.k8s.io";
 /// Label of a Secret with credentials: the Cluster that it serves, where it is not named for it.
 pub const CLUSTER: &str = "mcs.causeway.dev/cluster";
 
-/// Label of a Cluster that the controller made of a ClusterProfile: the namespace of the profile, which has the Cluster's name.
+/// Label of a Cluster that the controller made of a ClusterProfile: the namespace of the profile,
+/// which has the Cluster's name.
 pub const PROFILE_NAMESPACE: &str = "mcs.causeway.dev/profile-namespace";
 
-/// Annotation on a MultiClusterService, a time: set by `kubectl mcs adopt` and `hand-over` to see whether Karmada's controllers answer it.
+/// Annotation on a MultiClusterService, a time: set by `kubectl mcs adopt` and `hand-over` to see
+/// whether Karmada's controllers answer it.
 pub const PROBE: &str = "mcs.causeway.dev/probe";
 
 /// The finalizer that lets causeway clean the members before a hub object goes.
@@ -169,7 +182,8 @@ pub const WORK_SERVICE_NAMESPACE: &str = "multiclusterservice.karmada.io/namespa
 /// Label of Karmada's Works that belong to a MultiClusterService: its name.
 pub const WORK_SERVICE_NAME: &str = "multiclusterservice.karmada.io/name";
 
-/// Label of Karmada's Works that hold an EndpointSlice collected from its provider: which of Karmada's APIs needs it.
+/// Label of Karmada's Works that hold an EndpointSlice collected from its provider: which of
+/// Karmada's APIs needs it.
 pub const WORK_COLLECTED_BY: &str = "endpointslice.karmada.io/managed-by";
 
 /// The Service that an EndpointSlice belongs to.
@@ -178,12 +192,12 @@ pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The Service that an imported EndpointSlice or a derived Service belongs to (KEP-1645).
 pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
 
-/// Annotation on a ServiceImport: the Service of its namespace that stands for it. Gateways that route to ServiceImports follow it
-/// (kubernetes-sigs/mcs-api, `controllers/common.go`).
+/// Annotation on a ServiceImport: the Service of its namespace that stands for it. Gateways that
+/// route to ServiceImports follow it (kubernetes-sigs/mcs-api, `controllers/common.go`).
 pub const DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
 
-/// The id of the cluster that an imported EndpointSlice comes from (KEP-1645). [`super::ownership::source_member`] returns the name of
-/// its Cluster.
+/// The id of the cluster that an imported EndpointSlice comes from (KEP-1645).
+/// [`super::ownership::source_member`] returns the name of its Cluster.
 pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 
 /// Karmada's annotation for the cluster that provides an EndpointSlice.
@@ -204,7 +218,8 @@ pub const HELM: &str = "Helm";
 /// Label that is `true` on what Karmada propagates.
 pub const KARMADA_MANAGED: &str = "karmada.io/managed";
 
-/// Labels of what one of Karmada's policies claims on the hub: the identity of the PropagationPolicy or ClusterPropagationPolicy.
+/// Labels of what one of Karmada's policies claims on the hub: the identity of the
+/// PropagationPolicy or ClusterPropagationPolicy.
 pub const POLICY_IDS: [&str; 2] = [
     "propagationpolicy.karmada.io/permanent-id",
     "clusterpropagationpolicy.karmada.io/permanent-id",
@@ -213,10 +228,12 @@ pub const POLICY_IDS: [&str; 2] = [
 /// Says which controller manages an EndpointSlice.
 pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
-/// [`SLICE_MANAGED_BY`] of every copy: Karmada's name, so that Karmada's collectors leave copies alone.
+/// [`SLICE_MANAGED_BY`] of every copy: Karmada's name, so that Karmada's collectors leave copies
+/// alone.
 pub const SLICE_DISPATCHER: &str = "endpointslice-dispatch-controller.karmada.io";
 
-/// [`SLICE_MANAGED_BY`] of the slices that Karmada's own ServiceExport controllers put into members.
+/// [`SLICE_MANAGED_BY`] of the slices that Karmada's own ServiceExport controllers put into
+/// members.
 pub const KARMADA_SLICE_CONTROLLER: &str = "endpointslice-controller.karmada.io";
 
 /// [`SLICE_MANAGED_BY`] of the slices that Kubernetes makes from pods.
@@ -225,7 +242,8 @@ pub const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
 /// [`SLICE_MANAGED_BY`] of the slices that Kubernetes makes from Endpoints objects.
 pub const SLICE_MIRRORING_CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
 
-/// Prefix of annotations by which Karmada's cloud provider makes load balancers. Causeway makes none.
+/// Prefix of annotations by which Karmada's cloud provider makes load balancers. Causeway makes
+/// none.
 pub const KARMADA_ELB: &str = "karmada.io/elb.";
 
 /// Prefixes of the annotations by which a Service of type LoadBalancer tells known load balancers

@@ -1,7 +1,7 @@
 //! The objects of the API servers, as they are on the wire.
 //!
-//! These types accept whatever the API servers store; what they mean, and whether it makes sense, is
-//! [`crate::domain`]'s to say.
+//! These types accept whatever the API servers store; what they mean, and whether it makes sense,
+//! is [`crate::domain`]'s to say.
 #![allow(
     clippy::duplicated_attributes,
     reason = "every printcolumn of kube's derive names a type_ and a json_path of its own"

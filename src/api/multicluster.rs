@@ -1,7 +1,8 @@
 //! ServiceExport and ServiceImport of the Multi-Cluster Services API (KEP-1645).
 //!
-//! The API has two versions of one shape. [`ServiceExport`] and [`ServiceImport`] are the objects as they are on the wire of
-//! either; [`ServiceExportDefinition`] and [`ServiceImportDefinition`] are what the CustomResourceDefinitions are made from.
+//! The API has two versions of one shape. [`ServiceExport`] and [`ServiceImport`] are the objects
+//! as they are on the wire of either; [`ServiceExportDefinition`] and [`ServiceImportDefinition`]
+//! are what the CustomResourceDefinitions are made from.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -112,11 +113,13 @@ pub struct ClusterSelector {
     pub property_selector: Option<PropertySelector>,
 }
 
-/// Query over the properties of clusters. All of its requirements hold for a cluster that it selects.
+/// Query over the properties of clusters. All of its requirements hold for a cluster that it
+/// selects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PropertySelector {
-    /// Names and values of ClusterProperties. "@SameAsImporter@" is the value of the importing cluster.
+    /// Names and values of ClusterProperties. "@SameAsImporter@" is the value of the importing
+    /// cluster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_properties: BTreeMap<String, String>,
     /// Requirements of ClusterProperties.

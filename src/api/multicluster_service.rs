@@ -53,7 +53,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MultiClusterServiceSpec {
-    /// How the Service is exposed. One of CrossCluster (clients in the consumer clusters reach the pods in the provider clusters by the Service's own name) and LoadBalancer (status.loadBalancer lists addresses of load balancers: those of the clusters in consumerClusters, which lead to the pods in all provider clusters; if consumerClusters is empty, those of the Service in the provider clusters). Cannot be changed.
+    /// How the Service is exposed. One of CrossCluster (clients in the consumer clusters reach the
+    /// pods in the provider clusters by the Service's own name) and LoadBalancer
+    /// (status.loadBalancer lists addresses of load balancers: those of the clusters in
+    /// consumerClusters, which lead to the pods in all provider clusters; if consumerClusters is
+    /// empty, those of the Service in the provider clusters). Cannot be changed.
     #[serde(default, deserialize_with = "null_is_absent")]
     pub types: Vec<String>,
     /// The ports of the Service to expose. If empty, all of them.
@@ -91,7 +95,8 @@ pub struct MultiClusterServiceSpec {
 /// A port of the Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExposurePort {
-    /// The name of the port in the Service. If empty, every port of the Service with this number is meant.
+    /// The name of the port in the Service. If empty, every port of the Service with this number is
+    /// meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The number of the port in the Service.
@@ -115,8 +120,8 @@ pub struct ExposureRange {
     pub cluster_names: Option<Vec<String>>,
 }
 
-/// A null list is none: an API server drops it before it stores an object (Kubernetes, "Defaulting and Nullable"), but one
-/// that is sent to a webhook by others may be there.
+/// A null list is none: an API server drops it before it stores an object (Kubernetes, "Defaulting
+/// and Nullable"), but one that is sent to a webhook by others may be there.
 fn null_is_absent<'de, T, D>(input: D) -> Result<T, D::Error>
 where
     T: Deserialize<'de> + Default,

@@ -8,19 +8,21 @@ use super::labels;
 /// Prefix of the annotation [`labels::OWNER`] on objects of a MultiClusterService.
 pub const NATIVE_OWNER: &str = "MultiClusterService/";
 
-/// Prefix of the annotation [`labels::OWNER`] on ServiceExports of a Namespace whose Services are exported.
+/// Prefix of the annotation [`labels::OWNER`] on ServiceExports of a Namespace whose Services are
+/// exported.
 pub const NAMESPACE_OWNER: &str = "Namespace/";
 
-/// Whether a definition is causeway's. Helm writes itself into [`labels::MANAGED_BY`] of what it installs, so [`labels::NAME`] is one of its
-/// marks, too.
+/// Whether a definition is causeway's. Helm writes itself into [`labels::MANAGED_BY`] of what it
+/// installs, so [`labels::NAME`] is one of its marks, too.
 pub fn is_own_definition(meta: &ObjectMeta) -> bool {
     [labels::MANAGED_BY, labels::NAME]
         .iter()
         .any(|name| label(meta, name) == Some(labels::MANAGER))
 }
 
-/// The exported service that a Service was derived for, where causeway, of whichever hub, derived it: its labels say so, and so does the
-/// record of its owner, if it has one. The name of a Service says nothing: people and MultiClusterServices choose theirs.
+/// The exported service that a Service was derived for, where causeway, of whichever hub, derived
+/// it: its labels say so, and so does the record of its owner, if it has one. The name of a Service
+/// says nothing: people and MultiClusterServices choose theirs.
 pub fn derived_for(meta: &ObjectMeta) -> Option<&str> {
     managing_hub(meta)?;
     let of = label(meta, labels::MULTICLUSTER_SERVICE_NAME)?;
@@ -36,7 +38,8 @@ pub fn companion_of(meta: &ObjectMeta) -> Option<&str> {
     annotation(meta, labels::COMPANION_OF)
 }
 
-/// The hub whose causeway manages the object: it bears that hub's label, and nobody has applied it since.
+/// The hub whose causeway manages the object: it bears that hub's label, and nobody has applied it
+/// since.
 pub fn managing_hub(meta: &ObjectMeta) -> Option<&str> {
     let hub = label(meta, labels::HUB)?;
     claimant(meta).is_none().then_some(hub)
@@ -63,12 +66,15 @@ pub fn is_karmadas(meta: &ObjectMeta) -> bool {
     label(meta, labels::KARMADA_MANAGED) == Some("true")
 }
 
-/// Returns who applied the object, other than causeway: it is foreign from then on, whoever created it.
+/// Returns who applied the object, other than causeway: it is foreign from then on, whoever created
+/// it.
 ///
-/// To apply is to say what the object is to be from now on, and whoever does will do so again. Server-side apply leaves an entry
-/// `Apply` in `metadata.managedFields` (Kubernetes, "Server-Side Apply"), which counts where it owns part of the spec: who applies a label or
-/// an annotation alone claims no more than that. Client-side apply (kubectl, Argo CD), Helm and Karmada leave their own records. A mere
-/// `Update` (kubectl edit, patch, label or annotate; a controller of Kubernetes; another causeway) is no claim.
+/// To apply is to say what the object is to be from now on, and whoever does will do so again.
+/// Server-side apply leaves an entry `Apply` in `metadata.managedFields` (Kubernetes, "Server-Side
+/// Apply"), which counts where it owns part of the spec: who applies a label or an annotation alone
+/// claims no more than that. Client-side apply (kubectl, Argo CD), Helm and Karmada leave their own
+/// records. A mere `Update` (kubectl edit, patch, label or annotate; a controller of Kubernetes;
+/// another causeway) is no claim.
 pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
     let applied = claims(meta).find_map(|entry| entry.manager.as_deref());
     let recorded = || {
@@ -84,8 +90,9 @@ pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
     applied.or_else(propagated).or_else(recorded)
 }
 
-/// Whether nobody but causeway, of whichever hub, keeps the object's status up, as far as its managed fields say. Whoever replaces an
-/// object takes all entries about its status away, and the status stays.
+/// Whether nobody but causeway, of whichever hub, keeps the object's status up, as far as its
+/// managed fields say. Whoever replaces an object takes all entries about its status away, and the
+/// status stays.
 pub fn has_no_other_status(meta: &ObjectMeta) -> bool {
     let by_another = |entry: &ManagedFieldsEntry| {
         let fields = entry.fields_v1.as_ref();
@@ -149,8 +156,9 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Reads the marks of a foreign object: another manager applied it, or somebody removed the hub's label and the owner is
-    /// still recorded. A mark that the claimant applied stays: the next apply would restore it.
+    /// Reads the marks of a foreign object: another manager applied it, or somebody removed the
+    /// hub's label and the owner is still recorded. A mark that the claimant applied stays: the
+    /// next apply would restore it.
     pub fn read(meta: &ObjectMeta) -> Option<Self> {
         let hub = label(meta, labels::HUB);
         let claimant = claimant(meta);
@@ -199,8 +207,9 @@ impl Marks {
     }
 }
 
-/// A merge patch that removes the labels that Kubernetes copied from a Service of that hub's causeway to an object that it made for
-/// the Service. `None` where the object has no label of that hub.
+/// A merge patch that removes the labels that Kubernetes copied from a Service of that hub's
+/// causeway to an object that it made for the Service. `None` where the object has no label of that
+/// hub.
 pub fn copied_label_removal(meta: &ObjectMeta, hub: &str) -> Option<Value> {
     let is_copied = label(meta, labels::HUB) == Some(hub);
     is_copied.then(|| {
@@ -209,7 +218,8 @@ pub fn copied_label_removal(meta: &ObjectMeta, hub: &str) -> Option<Value> {
     })
 }
 
-/// The names of the labels that causeway gives a Service, as far as the object has them with causeway's value.
+/// The names of the labels that causeway gives a Service, as far as the object has them with
+/// causeway's value.
 fn own_labels(meta: &ObjectMeta) -> impl Iterator<Item = &'static str> {
     let is_ours = |name: &str| match label(meta, name) {
         Some(by) => name != labels::MANAGED_BY || by == labels::MANAGER,

@@ -35,7 +35,7 @@ impl ClusterField {
     /// The fields for the two roles of a cluster.
     pub const ROLES: [Self; 2] = [Self::Providers, Self::Consumers];
 
-    /// Returns all fields, each of [`ClusterField::ROLES`] before those whose place it took.
+    /// Returns all fields, each of [`ClusterField::ROLES`] before its deprecated fields.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::ROLES.into_iter().flat_map(Self::with_deprecated)
     }

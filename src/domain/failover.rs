@@ -31,7 +31,8 @@ pub enum Tier {
     Any,
 }
 
-/// The tiers of a service, nearest first. A provider is in the first tier that takes it; one that none takes is never used.
+/// The tiers of a service, nearest first. A provider is in the first tier that takes it; one that
+/// none takes is never used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Preference {
     tiers: Box<[Tier]>,
@@ -144,8 +145,8 @@ impl Failover {
         (read, errors)
     }
 
-    /// Reads the annotations of a service. Errors go to `report`, and their values are ignored, except
-    /// a withdrawal that is too early, which becomes [`Unreachable::EARLIEST`].
+    /// Reads the annotations of a service. Errors go to `report`, and their values are ignored,
+    /// except a withdrawal that is too early, which becomes [`Unreachable::EARLIEST`].
     pub fn read<'a>(
         annotation: impl Fn(&str) -> Option<&'a str>,
         report: &mut dyn FnMut(FieldError),
@@ -220,8 +221,8 @@ impl Preference {
         &self.tiers
     }
 
-    /// Whether a tier with so many ready endpoints of so many carries alone: it has a ready one, and at least the percentage that is
-    /// asked for.
+    /// Whether a tier with so many ready endpoints of so many carries alone: it has a ready one,
+    /// and at least the percentage that is asked for.
     pub fn carries(&self, ready: usize, total: usize) -> bool {
         let least = self.min_ready.map_or(0, |Percentage(least)| least.into());
         ready > 0 && ready.saturating_mul(100) >= total.saturating_mul(least)

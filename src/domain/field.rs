@@ -151,7 +151,8 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     format!("{}... ({} bytes)", &text[..end], text.len()).into()
 }
 
-/// All that is wrong with an object: the first errors, and how many more there are. Never empty where it is an error.
+/// All that is wrong with an object: the first errors, and how many more there are. Never empty
+/// where it is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct FieldErrors {
     shown: Vec<FieldError>,

@@ -1,15 +1,17 @@
-//! EndpointSlices that a multi-cluster controller imported: their endpoints are in another cluster, so no cluster provides them.
+//! EndpointSlices that a multi-cluster controller imported: their endpoints are in another cluster,
+//! so no cluster provides them.
 
 use crate::api::labels;
 
 /// Name that [`imported_by`] returns for slices of Karmada's own controllers.
 pub const KARMADA: &str = "Karmada";
 
-/// Values of [`labels::SLICE_MANAGED_BY`] by which controllers mark what they import, and where that is to be read. Others (the
-/// KEP's reference implementation, GKE, Open Cluster Management) set [`labels::SOURCE_CLUSTER`] or write Endpoints of a Service of
-/// their own making.
+/// Values of [`labels::SLICE_MANAGED_BY`] by which controllers mark what they import, and where
+/// that is to be read. Others (the KEP's reference implementation, GKE, Open Cluster Management)
+/// set [`labels::SOURCE_CLUSTER`] or write Endpoints of a Service of their own making.
 const IMPORTERS: [(&str, &str); 6] = [
-    // karmada-io/karmada, pkg/util/constants.go: EndpointSliceDispatchControllerLabelValue. Causeway's copies bear it too.
+    // karmada-io/karmada, pkg/util/constants.go: EndpointSliceDispatchControllerLabelValue.
+    // Causeway's copies bear it too.
     (labels::SLICE_DISPATCHER, KARMADA),
     // The same file: EndpointSliceControllerLabelValue, of what Karmada copies for ServiceExports.
     (labels::KARMADA_SLICE_CONTROLLER, KARMADA),
@@ -18,9 +20,11 @@ const IMPORTERS: [(&str, &str); 6] = [
         "endpointslice-mesh-controller.cilium.io",
         "Cilium Cluster Mesh",
     ),
-    // submariner-io/lighthouse, pkg/constants: LabelValueManagedBy. Old releases set no source cluster of the KEP's.
+    // submariner-io/lighthouse, pkg/constants: LabelValueManagedBy. Old releases set no source
+    // cluster of the KEP's.
     ("lighthouse-agent.submariner.io", "Submariner"),
-    // aws/aws-cloud-map-mcs-controller-for-k8s, pkg/controllers/multicluster/utils.go: ValueEndpointSliceManagedBy
+    // aws/aws-cloud-map-mcs-controller-for-k8s, pkg/controllers/multicluster/utils.go:
+    // ValueEndpointSliceManagedBy
     ("aws-cloud-map-mcs-controller-for-k8s", "AWS Cloud Map MCS"),
     // liqotech/liqo, pkg/virtualKubelet/forge/endpointslices.go: EndpointSliceManagedBy
     ("endpointslice.reflection.liqo.io", "Liqo"),

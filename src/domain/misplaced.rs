@@ -1,4 +1,5 @@
-//! ServiceExports and ServiceImports on a hub that is not one of its own members: they do nothing there.
+//! ServiceExports and ServiceImports on a hub that is not one of its own members: they do nothing
+//! there.
 
 use std::fmt;
 

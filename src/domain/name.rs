@@ -68,7 +68,8 @@ impl fmt::Debug for ClusterName {
     }
 }
 
-/// A service: MultiClusterService, Service, ServiceExport and ServiceImport of one namespace and name are one thing.
+/// A service: MultiClusterService, Service, ServiceExport and ServiceImport of one namespace and
+/// name are one thing.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceKey {
     /// The namespace, the same in every cluster.
@@ -86,8 +87,9 @@ impl ServiceKey {
         }
     }
 
-    /// The key of the Service that stands for the imported service in a member: `derived-<name>`; where that has more than
-    /// 63 characters, `derived-<first 46>-<8 hexadecimal digits of the name's hash>`.
+    /// The key of the Service that stands for the imported service in a member: `derived-<name>`;
+    /// where that has more than 63 characters, `derived-<first 46>-<8 hexadecimal digits of the
+    /// name's hash>`.
     pub fn derived(&self) -> Self {
         let plain = format!("{DERIVED_PREFIX}{}", self.name);
         if plain.len() <= bounds::LABEL {
@@ -116,8 +118,8 @@ impl ServiceKey {
         (service.companion() == *self).then_some(service)
     }
 
-    /// The service whose derived Service bears this key, as far as the name alone tells: a name that was cut does not tell it
-    /// ([`ServiceKey::is_cut`]).
+    /// The service whose derived Service bears this key, as far as the name alone tells: a name
+    /// that was cut does not tell it ([`ServiceKey::is_cut`]).
     pub fn underived(&self) -> Option<Self> {
         let name = self.name.strip_prefix(DERIVED_PREFIX)?;
         Some(Self::new(self.namespace.clone(), name))
@@ -129,7 +131,8 @@ impl ServiceKey {
     }
 }
 
-/// Whether a text may be the value of a label that is not empty (Kubernetes, "Labels and Selectors").
+/// Whether a text may be the value of a label that is not empty (Kubernetes, "Labels and
+/// Selectors").
 pub fn is_label_value(text: &str) -> bool {
     let outer = |byte: &u8| byte.is_ascii_alphanumeric();
     let inner = |byte: &u8| outer(byte) || b"-_.".contains(byte);
@@ -184,8 +187,9 @@ impl fmt::Debug for ServiceKey {
     }
 }
 
-/// Checks a DNS-1123 label (RFC 1123): what a namespace, a cluster, a port name and a Service's name are. Whether a Service's
-/// name may begin with a digit is for each API server to say (KEP-5311: from Kubernetes 1.36 on).
+/// Checks a DNS-1123 label (RFC 1123): what a namespace, a cluster, a port name and a Service's
+/// name are. Whether a Service's name may begin with a digit is for each API server to say
+/// (KEP-5311: from Kubernetes 1.36 on).
 ///
 /// # Errors
 /// [`NameError`] with the rule that the name breaks.

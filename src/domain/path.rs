@@ -76,8 +76,8 @@ impl PathReport {
         -valid < age && age < valid
     }
 
-    /// Returns the Lease of the report in the name of `holder`. Its `renewTime` is `answered_at`, the
-    /// time at which an endpoint last answered.
+    /// Returns the Lease of the report in the name of `holder`. Its `renewTime` is `answered_at`,
+    /// the time at which an endpoint last answered.
     pub fn lease(
         &self,
         source: &ClusterName,

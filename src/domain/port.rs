@@ -78,7 +78,8 @@ pub struct ServicePort {
 }
 
 impl ServicePort {
-    /// Reads a port of a Service; `None` where number or protocol are out of range, which no API server stores.
+    /// Reads a port of a Service; `None` where number or protocol are out of range, which no API
+    /// server stores.
     pub fn read(port: &core::ServicePort) -> Option<Self> {
         let protocol = match &port.protocol {
             Some(text) => text.parse().ok()?,
@@ -102,7 +103,8 @@ impl fmt::Display for ServicePort {
     }
 }
 
-/// One entry of `spec.ports`: a port of the Service by name and number, or every port of that number.
+/// One entry of `spec.ports`: a port of the Service by name and number, or every port of that
+/// number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExposedPort {
     /// The name in the Service, where one is given.

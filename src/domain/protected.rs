@@ -49,8 +49,8 @@ pub enum Protected {
 }
 
 impl Protection {
-    /// Protects the system namespaces (`kube-*`, `karmada-*`, `openshift-*` and those of other distributions) and causeway's
-    /// own, but for those allowed.
+    /// Protects the system namespaces (`kube-*`, `karmada-*`, `openshift-*` and those of other
+    /// distributions) and causeway's own, but for those allowed.
     pub fn new(
         own_namespace: impl Into<String>,
         allowed: impl IntoIterator<Item = String>,

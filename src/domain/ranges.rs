@@ -96,7 +96,8 @@ impl Ranges {
     }
 }
 
-/// Whether traffic to that address can leave the node: a member must not point others at themselves.
+/// Whether traffic to that address can leave the node: a member must not point others at
+/// themselves.
 fn is_routable(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

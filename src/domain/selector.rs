@@ -99,8 +99,8 @@ impl ClusterSelector {
         Ok(Self(requirements.into()))
     }
 
-    /// Reads a word of a preference, such as `same(continent)&property(gpu)=high`; `None` for a text
-    /// that begins as none.
+    /// Reads a word of a preference, such as `same(continent)&property(gpu)=high`; `None` for a
+    /// text that begins as none.
     ///
     /// # Errors
     /// A sentence with the rule that the word breaks.

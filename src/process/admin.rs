@@ -1,8 +1,8 @@
 //! The admin server: `/livez`, `/readyz`, `/metrics` and routes of the program over plain HTTP.
 //!
-//! It runs on a thread of its own, so that probes are answered whatever the process is busy with. Its
-//! port takes no credentials. A head has a time limit and a maximum size, and the oldest connection is
-//! closed for a new one once there are [`CONNECTIONS_MAX`].
+//! It runs on a thread of its own, so that probes are answered whatever the process is busy with.
+//! Its port takes no credentials. A head has a time limit and a maximum size, and the oldest
+//! connection is closed for a new one once there are [`CONNECTIONS_MAX`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -108,8 +108,9 @@ impl Admin {
         self.address
     }
 
-    /// Serves on a thread of its own until the result is dropped. `/livez` fails once a heartbeat of
-    /// `liveness` is late, to which this adds one of the current runtime. `routes` are the program's.
+    /// Serves on a thread of its own until the result is dropped. `/livez` fails once a heartbeat
+    /// of `liveness` is late, to which this adds one of the current runtime. `routes` are the
+    /// program's.
     ///
     /// # Errors
     /// [`AdminError::Serve`] where there is no thread, or no runtime on it.
@@ -260,8 +261,9 @@ async fn show_metrics(State(shown): State<Shown>, headers: HeaderMap) -> Respons
     }
 }
 
-/// Whether `Accept` names OpenMetrics, with no less [weight](https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2) than the text format.
-/// Prometheus names the formats that it reads. Who names none gets the text format, which all read.
+/// Whether `Accept` names OpenMetrics, with no less
+/// [weight](https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2) than the text format. Prometheus
+/// names the formats that it reads. Who names none gets the text format, which all read.
 fn prefers_openmetrics(headers: &HeaderMap) -> bool {
     let (mut openmetrics, mut text) = (0.0_f32, 0.0_f32);
     let accepted = headers.get_all(header::ACCEPT).into_iter();

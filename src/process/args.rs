@@ -75,8 +75,8 @@ impl Checks {
             .ok()
     }
 
-    /// Reads the value of a flag that obeys a rule, such as `must be more than 0`; `None` where it is
-    /// wrong, which is noted.
+    /// Reads the value of a flag that obeys a rule, such as `must be more than 0`; `None` where it
+    /// is wrong, which is noted.
     pub fn parse_where<T>(
         &mut self,
         flag: &str,
@@ -109,8 +109,8 @@ impl Checks {
         chosen.map(|(_, choice)| *choice)
     }
 
-    /// Reads a duration such as `90s`, `10m` or `1h30m`. Records the error and returns `None` for any
-    /// other form.
+    /// Reads a duration such as `90s`, `10m` or `1h30m`. Records the error and returns `None` for
+    /// any other form.
     pub fn duration(&mut self, flag: &str, value: &str) -> Option<Duration> {
         parse_duration(value)
             .map_err(|error| self.wrong(flag, format_args!("{value:?}"), error))
@@ -260,8 +260,8 @@ impl ProtectionArgs {
         self.check_beside(None, checks)
     }
 
-    /// Checks the flags; causeway's own namespace is that of the pod, else `otherwise`, which another flag says,
-    /// else [`DEFAULT_NAMESPACE`].
+    /// Checks the flags; causeway's own namespace is that of the pod, else `otherwise`, which
+    /// another flag says, else [`DEFAULT_NAMESPACE`].
     pub fn check_beside(&self, otherwise: Option<&str>, checks: &mut Checks) -> Option<Protection> {
         let mut allowed = BTreeSet::new();
         let before = checks.0.len();
@@ -284,7 +284,8 @@ impl ProtectionArgs {
     }
 }
 
-/// The namespace that the process runs in: `POD_NAMESPACE`, else the service account's, else [`DEFAULT_NAMESPACE`].
+/// The namespace that the process runs in: `POD_NAMESPACE`, else the service account's, else
+/// [`DEFAULT_NAMESPACE`].
 pub fn own_namespace() -> String {
     pod_namespace().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
 }

@@ -43,7 +43,8 @@ pub(super) fn register(registry: &mut Registry) {
 /// Returns the CPU time of the threads of this process; `None` if the system does not report it.
 fn cpu_used() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field, in parentheses, may hold blanks; user and system time are the 14th and the 15th.
+    // The second field, in parentheses, may hold blanks; user and system time are the 14th and the
+    // 15th.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11);
     let mut next = || times.next()?.parse::<u32>().ok();

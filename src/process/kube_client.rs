@@ -10,7 +10,8 @@ use kube::{Client, Config};
 /// Time after which the API server ends a watch: the default of kube and client-go.
 pub const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
 
-/// Silence on a connection for this long is an error. Above [`WATCH_TIMEOUT`], within which a healthy watch ends.
+/// Silence on a connection for this long is an error. Above [`WATCH_TIMEOUT`], within which a
+/// healthy watch ends.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,8 +45,8 @@ pub enum HubError {
 
 /// A client of the hub, which names itself `<component>/<version>`.
 ///
-/// It does not repeat failed requests by itself. Unary calls need a deadline of their own ([`tokio::time::timeout`]);
-/// [`READ_TIMEOUT`] is only for watches.
+/// It does not repeat failed requests by itself. Unary calls need a deadline of their own
+/// ([`tokio::time::timeout`]); [`READ_TIMEOUT`] is only for watches.
 ///
 /// # Errors
 /// [`HubError`] where the access cannot be used. No request is sent yet.
@@ -97,7 +98,8 @@ async fn hardened(access: &HubAccess) -> Result<Config, HubError> {
     Ok(config)
 }
 
-/// Sets the timeouts that let a client notice a dead connection, and leaves repetition to the caller.
+/// Sets the timeouts that let a client notice a dead connection, and leaves repetition to the
+/// caller.
 pub fn harden(config: &mut Config) {
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.write_timeout = Some(WRITE_TIMEOUT);

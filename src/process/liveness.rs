@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 pub struct Liveness(Arc<Mutex<Vec<Weak<Pulse>>>>);
 
 impl Liveness {
-    /// Adds a heartbeat. `/livez` fails while the last beat is `limit` old or older, and ignores the
-    /// heartbeat once all its clones are dropped.
+    /// Adds a heartbeat. `/livez` fails while the last beat is `limit` old or older, and ignores
+    /// the heartbeat once all its clones are dropped.
     pub fn heartbeat(&self, source: &'static str, limit: Duration) -> Heartbeat {
         let heartbeat = Heartbeat::new(source, limit);
         let mut pulses = self.0.lock();

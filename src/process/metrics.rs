@@ -27,8 +27,8 @@ macro_rules! register_metrics {
 /// Labels of a metric: the name and the value of each.
 pub type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// The registry of a process, shared: components register their metrics at any time, and the admin server
-/// writes out what is there. Clones are the same registry.
+/// The registry of a process, shared: components register their metrics at any time, and the admin
+/// server writes out what is there. Clones are the same registry.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(Arc<Mutex<Registry>>);
 
@@ -48,7 +48,9 @@ impl Metrics {
         Ok(out)
     }
 
-    /// The metrics in the [text format](https://prometheus.io/docs/instrumenting/exposition_formats/) of Prometheus, version 0.0.4.
+    /// The metrics in the [text
+    /// format](https://prometheus.io/docs/instrumenting/exposition_formats/) of Prometheus, version
+    /// 0.0.4.
     ///
     /// # Errors
     /// As [`Metrics::encode`].
@@ -57,8 +59,8 @@ impl Metrics {
     }
 }
 
-/// OpenMetrics as the older text format has it: the name of a counter includes `_total` throughout, and there are no exemplars, no units
-/// and no end.
+/// OpenMetrics as the older text format has it: the name of a counter includes `_total` throughout,
+/// and there are no exemplars, no units and no end.
 fn as_text(openmetrics: &str) -> Result<String, fmt::Error> {
     let mut out = String::with_capacity(openmetrics.len());
     let mut help = "";
@@ -83,8 +85,8 @@ fn type_of(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("# TYPE ")?.split_once(' ')
 }
 
-/// A gauge whose value is computed whenever the metrics are read, so that it is right also where whoever it tells of makes no
-/// progress. Clones are the same gauge.
+/// A gauge whose value is computed whenever the metrics are read, so that it is right also where
+/// whoever it tells of makes no progress. Clones are the same gauge.
 #[derive(Clone)]
 pub struct ComputedGauge(Arc<dyn Fn() -> Option<f64> + Send + Sync>);
 

@@ -1,5 +1,5 @@
-//! Parts that every process needs: validated arguments, logs, the admin server, readiness, supervised tasks
-//! and an orderly end.
+//! Parts that every process needs: validated arguments, logs, the admin server, readiness,
+//! supervised tasks and an orderly end.
 //!
 //! A process reads as follows.
 //!
@@ -47,8 +47,9 @@ const EXIT_CONFIGURATION: u8 = 2;
 /// Maximum time for which a lookup in a blocking thread holds up the end of the process.
 const BLOCKING_THREADS_LINGER: Duration = Duration::from_secs(1);
 
-/// Runs a process from its checked configuration to its exit code: 0 where `run` ends well (an orderly
-/// end on SIGTERM), 1 where it fails, 2 where the configuration is wrong, with every error on stderr.
+/// Runs a process from its checked configuration to its exit code: 0 where `run` ends well (an
+/// orderly end on SIGTERM), 1 where it fails, 2 where the configuration is wrong, with every error
+/// on stderr.
 ///
 /// Sets up the logs, the TLS crypto provider and the runtime before `run` is called.
 pub fn main<C, F, E>(

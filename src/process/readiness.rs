@@ -43,7 +43,8 @@ pub struct Awaited {
 }
 
 impl Readiness {
-    /// Makes the process unready until the handle is dropped; `name` is what /readyz says is awaited.
+    /// Makes the process unready until the handle is dropped; `name` is what /readyz says is
+    /// awaited.
     pub fn awaits(&self, name: impl Into<String>) -> Awaited {
         let mut state = self.state();
         let id = state.next;

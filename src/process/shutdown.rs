@@ -1,7 +1,7 @@
 //! The life of a process: it serves until a signal or a failed task, then ends in order.
 //!
-//! The order: unready, a short wait so that clients go elsewhere, tasks are cancelled, and awaited; the last
-//! spans are sent. A second signal does not wait.
+//! The order: unready, a short wait so that clients go elsewhere, tasks are cancelled, and awaited;
+//! the last spans are sent. A second signal does not wait.
 
 use std::io;
 use std::net::SocketAddr;
@@ -86,8 +86,8 @@ impl Signals {
 }
 
 impl Process {
-    /// Begins to receive signals and to serve the admin endpoints. The process is unready at least until
-    /// [`Process::run`] is called.
+    /// Begins to receive signals and to serve the admin endpoints. The process is unready at least
+    /// until [`Process::run`] is called.
     ///
     /// # Errors
     /// [`ProcessError`] where either is impossible.
@@ -124,10 +124,12 @@ impl Process {
         })
     }
 
-    /// Sends traces where the configuration says, until the process has ended, under the name of that service: what begins spans.
+    /// Sends traces where the configuration says, until the process has ended, under the name of
+    /// that service: what begins spans.
     ///
     /// # Errors
-    /// [`TraceError`] where they cannot be sent. That the collector does not answer is none: then they are dropped.
+    /// [`TraceError`] where they cannot be sent. That the collector does not answer is none: then
+    /// they are dropped.
     pub fn trace(
         &mut self,
         service: &'static str,
@@ -137,8 +139,8 @@ impl Process {
         Ok(self.traces.tracer())
     }
 
-    /// Is ready once nothing is awaited, and serves until SIGTERM, SIGINT or a failed task, and then ends all tasks; between being unready and the end of
-    /// the tasks `unready_wait` goes by.
+    /// Is ready once nothing is awaited, and serves until SIGTERM, SIGINT or a failed task, and
+    /// then ends all tasks; between being unready and the end of the tasks `unready_wait` goes by.
     ///
     /// # Errors
     /// [`ProcessError`] unless a signal ended it and every task ended in order.
@@ -147,8 +149,8 @@ impl Process {
             .await
     }
 
-    /// As [`Process::run`]; between being unready and the end of the tasks `linger` is awaited, which is first polled
-    /// when the process is unready and [terminating](Tasks::is_terminating).
+    /// As [`Process::run`]; between being unready and the end of the tasks `linger` is awaited,
+    /// which is first polled when the process is unready and [terminating](Tasks::is_terminating).
     ///
     /// # Errors
     /// As [`Process::run`].

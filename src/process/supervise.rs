@@ -1,7 +1,8 @@
 //! Tasks that are missed when they are gone.
 //!
-//! Every task of a process is spawned through [`Tasks`]. One that panics, fails, or ends although it should last as
-//! long as the process, ends the process: in order, and with a non-zero exit code.
+//! Every task of a process is spawned through [`Tasks`]. One that panics, fails, or ends although
+//! it should last as long as the process, ends the process: in order, and with a non-zero exit
+//! code.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -68,8 +69,8 @@ impl<E: Error + 'static> Outcome for Result<(), E> {
     }
 }
 
-/// An error with what caused it, on one line; a cause that the error's own text repeats is said once. What an API server
-/// answers is said in its own words, without the fields around them.
+/// An error with what caused it, on one line; a cause that the error's own text repeats is said
+/// once. What an API server answers is said in its own words, without the fields around them.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut next = Some(error);
@@ -154,7 +155,8 @@ impl Tasks {
         );
     }
 
-    /// Spawns a task that lasts until [`Tasks::shutdown`] is cancelled. That it ends before, fails or panics ends the process.
+    /// Spawns a task that lasts until [`Tasks::shutdown`] is cancelled. That it ends before, fails
+    /// or panics ends the process.
     pub fn spawn<F>(&self, task: &'static str, future: F) -> AbortHandle
     where
         F: Future<Output: Outcome> + Send + 'static,
@@ -170,7 +172,8 @@ impl Tasks {
         self.launch(task, Lifetime::Own, future)
     }
 
-    /// Runs a future whose panic is counted and logged, and does not end the process: for the work on one request.
+    /// Runs a future whose panic is counted and logged, and does not end the process: for the work
+    /// on one request.
     ///
     /// # Errors
     /// [`TaskFailure::Panicked`] where it panics.
@@ -179,7 +182,8 @@ impl Tasks {
         task: &'static str,
         future: F,
     ) -> impl Future<Output = Result<F::Output, TaskFailure>> {
-        // An async function would have room for the future twice: as its argument, and where it is awaited.
+        // An async function would have room for the future twice: as its argument, and where it is
+        // awaited.
         AssertUnwindSafe(future).catch_unwind().map(move |ended| {
             ended.map_err(|payload| {
                 let failure = self.0.panicked(task, payload.as_ref());
@@ -189,8 +193,8 @@ impl Tasks {
         })
     }
 
-    /// Whether the process is unready for good: it still serves, and clients should go elsewhere. Precedes
-    /// [`Tasks::shutdown`].
+    /// Whether the process is unready for good: it still serves, and clients should go elsewhere.
+    /// Precedes [`Tasks::shutdown`].
     pub fn is_terminating(&self) -> bool {
         self.0.leaving.load(Ordering::Relaxed)
     }

@@ -1,8 +1,9 @@
 //! Traces: spans that a process sends by OTLP, to an endpoint that it is given.
 //!
-//! Spans are begun and ended by hand, with the interface of OpenTelemetry, not with spans of `tracing`: one of the controller begins with an
-//! event, lives beside a key in its queue and ends with an answer in another task. So nothing of it is in the way of log lines, and where
-//! traces are off there is nothing but a comparison.
+//! Spans are begun and ended by hand, with the interface of OpenTelemetry, not with spans of
+//! `tracing`: one of the controller begins with an event, lives beside a key in its queue and ends
+//! with an answer in another task. So nothing of it is in the way of log lines, and where traces
+//! are off there is nothing but a comparison.
 
 mod args;
 mod collector;
@@ -24,7 +25,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 
 pub use args::{TraceArgs, TraceConfig};
 
-/// The longest text that a span keeps, in bytes: names come from outside, and what waits to be sent is to stay small.
+/// The longest text that a span keeps, in bytes: names come from outside, and what waits to be sent
+/// is to stay small.
 const TEXT_MAX: usize = 1024;
 
 /// Error of traces that cannot be sent.
@@ -52,8 +54,9 @@ impl fmt::Debug for Inner {
 }
 
 impl Tracer {
-    /// Begins spans of that tracer; the propagator reads what callers say of theirs. Where `callers_decide`, as with every sampler
-    /// `parentbased_*`, the tracer is not asked about a trace that its caller does not sample: most are like that.
+    /// Begins spans of that tracer; the propagator reads what callers say of theirs. Where
+    /// `callers_decide`, as with every sampler `parentbased_*`, the tracer is not asked about a
+    /// trace that its caller does not sample: most are like that.
     pub fn new(
         tracer: BoxedTracer,
         propagator: impl TextMapPropagator + Send + Sync + 'static,
@@ -71,8 +74,9 @@ impl Tracer {
         self.0.is_some()
     }
 
-    /// Begins the span of a request that is served: in the trace that its header `traceparent` names ([W3C Trace
-    /// Context](https://www.w3.org/TR/trace-context/)), else in a trace of its own. `None` where that is not sampled.
+    /// Begins the span of a request that is served: in the trace that its header `traceparent`
+    /// names ([W3C Trace Context](https://www.w3.org/TR/trace-context/)), else in a trace of its
+    /// own. `None` where that is not sampled.
     pub fn server_span(&self, name: &'static str, headers: &HeaderMap) -> Option<Span> {
         let inner = self.0.as_deref()?;
         if inner.callers_decide && says_unsampled(headers) {
@@ -109,7 +113,8 @@ impl Inner {
     }
 }
 
-/// Whether `traceparent` is one of version 00 that names a trace and says that it is not sampled. All else is the propagator's.
+/// Whether `traceparent` is one of version 00 that names a trace and says that it is not sampled.
+/// All else is the propagator's.
 fn says_unsampled(headers: &HeaderMap) -> bool {
     let value = headers.get("traceparent").map(HeaderValue::as_bytes);
     let Some([b'0', b'0', b'-', ids @ .., b'-', high, low]) = value else {
@@ -187,7 +192,8 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Begins to send the spans of that service, where the configuration says where to. Needs a Tokio runtime, in which it sends.
+    /// Begins to send the spans of that service, where the configuration says where to. Needs a
+    /// Tokio runtime, in which it sends.
     pub(super) fn start(service: &'static str, config: &TraceConfig) -> Result<Self, TraceError> {
         let Some(endpoint) = &config.endpoint else {
             return Ok(Self::default());

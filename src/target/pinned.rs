@@ -1,8 +1,8 @@
 //! Verification of a server that presents a certificate of the bundle itself.
 //!
-//! Go's verifier trusts a certificate that is among the authorities although it is none, and cluster
-//! managers rely on it: Open Cluster Management gives the certificate of its proxy as the authority of
-//! a ClusterProfile. rustls looks for the issuer alone.
+//! Go's verifier trusts a certificate that is among the authorities although it is none, and
+//! cluster managers rely on it: Open Cluster Management gives the certificate of its proxy as the
+//! authority of a ClusterProfile. rustls looks for the issuer alone.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The proxy through which a member is reached: `spec.proxyURL` and `spec.proxyHeader` of its Cluster.
+//! The proxy through which a member is reached: `spec.proxyURL` and `spec.proxyHeader` of its
+//! Cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;

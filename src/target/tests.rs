@@ -249,7 +249,13 @@ fn a_secret_serves_the_cluster_that_it_is_labelled_or_named_for() {
         ("a", "a", Some("b"), None, Some("labelled for \"b\"")),
         ("a", "a", Some(""), None, Some("labelled for \"\"")),
         ("a", "a", None, account, Some("an account of the hub")),
-        (karmadas, karmadas, None, None, Some("Karmada keeps")),
+        (
+            karmadas,
+            karmadas,
+            None,
+            None,
+            Some("Karmada keeps others' tokens"),
+        ),
         (karmadas, karmadas, Some(karmadas), None, None),
     ] {
         let outcome = asked(cluster, name, label, kind);

@@ -1,9 +1,10 @@
 //! The way of requests to a member.
 //!
 //! This is what `kube::client::ClientBuilder` makes of a configuration, but for three things. A
-//! connection reads into a small buffer: hyper's own grows to 400 KiB with a list, and stays as large
-//! under the watch that follows, which is a MiB for each member. Nothing is retried, as every caller
-//! retries in its own way. And a proxy is verified by its own certificates, and named where it refuses.
+//! connection reads into a small buffer: hyper's own grows to 400 KiB with a list, and stays as
+//! large under the watch that follows, which is a MiB for each member. Nothing is retried, as every
+//! caller retries in its own way. And a proxy is verified by its own certificates, and named where
+//! it refuses.
 
 use std::io::IoSlice;
 use std::pin::Pin;
@@ -34,7 +35,8 @@ use super::pinned::Pinned;
 use super::proxy::direct;
 use super::{Proxy, Target, Token};
 
-/// Bytes that a connection reads at one time, and the longest head of an answer: as much as a TLS record holds.
+/// Bytes that a connection reads at one time, and the longest head of an answer: as much as a TLS
+/// record holds.
 const READ_BUFFER: usize = 16 * 1024;
 
 /// Service that sends requests to a member.
@@ -110,8 +112,8 @@ impl Transport {
         })
     }
 
-    /// Returns the next service. Each request bears the token of its moment, so a renewed token ends
-    /// no connection. Must be called within a tokio runtime.
+    /// Returns the next service. Each request bears the token of its moment, so a renewed token
+    /// ends no connection. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// The headers of the configuration cannot be sent.

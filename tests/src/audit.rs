@@ -120,9 +120,9 @@ impl Cluster {
     }
 
     /// [`Cluster::lists_since`] of whole kinds that hold objects. A watch that ended looks at one
-    /// object, by which it learns whether the store went back. ServiceExports and ServiceImports may
-    /// be none, and the controller confirms a first list of nothing by a second one, half a minute
-    /// later.
+    /// object, by which it learns whether the store went back. ServiceExports and ServiceImports
+    /// may be none, and the controller confirms a first list of nothing by a second one, half a
+    /// minute later.
     pub async fn whole_lists_since(&self, mark: Mark) -> Vec<String> {
         let mut listed = self.lists_since(mark).await;
         listed.retain(|uri| !uri.ends_with("limit=1") && !uri.contains("/multicluster.x-k8s.io/"));
@@ -138,15 +138,16 @@ impl Cluster {
             .collect()
     }
 
-    /// The writes since then by users or programs whose name contains `who`, for instance `causeway`.
+    /// The writes since then by users or programs whose name contains `who`, for instance
+    /// `causeway`.
     pub async fn writes_since(&self, mark: Mark, who: &str) -> Vec<AuditedWrite> {
         let mut writes = self.all_writes_since(mark).await;
         writes.retain(|write| write.user.contains(who) || write.user_agent.contains(who));
         writes
     }
 
-    /// The whole log. An event is written when its request is done, which may be a moment after the client has
-    /// its answer: so a request of our own is waited for.
+    /// The whole log. An event is written when its request is done, which may be a moment after the
+    /// client has its answer: so a request of our own is waited for.
     async fn audit_log(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

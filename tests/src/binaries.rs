@@ -1,5 +1,5 @@
-//! The programs that the env runs: the control plane's, built once from the Go module `tests/testbed`, and
-//! causeway's own, built by the Cargo that runs the test.
+//! The programs that the env runs: the control plane's, built once from the Go module
+//! `tests/testbed`, and causeway's own, built by the Cargo that runs the test.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -123,8 +123,8 @@ impl Testbed {
         })
     }
 
-    /// The program of this name: etcd, kube-apiserver, kube-controller-manager, kube-proxy, coredns,
-    /// kubectl, pod or reaper. One in `KUBEBUILDER_ASSETS` is preferred.
+    /// The program of this name: etcd, kube-apiserver, kube-controller-manager, kube-proxy,
+    /// coredns, kubectl, pod or reaper. One in `KUBEBUILDER_ASSETS` is preferred.
     pub fn program(&self, name: &str) -> PathBuf {
         let mut given = self.assets.iter().map(|assets| assets.join(name));
         given
@@ -133,21 +133,23 @@ impl Testbed {
     }
 }
 
-/// Helm, built from its Go module if it was not yet. Takes about two minutes then, and says so on standard error.
+/// Helm, built from its Go module if it was not yet. Takes about two minutes then, and says so on
+/// standard error.
 pub fn helm() -> PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| HELM.built()).join("helm")
 }
 
-/// Returns a program of a cluster with real nodes: kubelet, kube-scheduler, kube-controller-manager or
-/// registry, built from its Go module if it was not yet. Takes about five minutes then, and says so on
-/// standard error.
+/// Returns a program of a cluster with real nodes: kubelet, kube-scheduler, kube-controller-manager
+/// or registry, built from its Go module if it was not yet. Takes about five minutes then, and says
+/// so on standard error.
 pub(crate) fn node(program: &str) -> PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| NODE.built()).join(program)
 }
 
-/// Returns a program of Konnectivity: proxy-server or proxy-agent, built from its Go module if it was not yet.
+/// Returns a program of Konnectivity: proxy-server or proxy-agent, built from its Go module if it
+/// was not yet.
 pub(crate) fn konnectivity(program: &str) -> PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| KONNECTIVITY.built()).join(program)
@@ -225,7 +227,8 @@ impl Module {
     }
 }
 
-/// Runs a build to its end, its output in a log, and says how long it takes. `absent` is said where its program cannot be run.
+/// Runs a build to its end, its output in a log, and says how long it takes. `absent` is said where
+/// its program cannot be run.
 pub(crate) fn build(command: &mut Command, title: &str, log: &Path, absent: &str) {
     command
         .stdin(Stdio::null())
@@ -256,7 +259,8 @@ pub(crate) fn build(command: &mut Command, title: &str, log: &Path, absent: &str
     say(&format!("  built in {} s", begun.elapsed().as_secs()));
 }
 
-/// No symbols, and the version that the control plane's programs report; a program without that variable has none of it.
+/// No symbols, and the version that the control plane's programs report; a program without that
+/// variable has none of it.
 fn ldflags() -> String {
     let version = KUBERNETES.trim_start_matches('v');
     let mut parts = version.split('.');
@@ -341,7 +345,8 @@ fn go<'a>(module: &str, args: impl IntoIterator<Item = &'a OsStr>) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
-/// The program of the Go module `tests/health`. Go makes it of what it has compiled for the testbed, in seconds.
+/// The program of the Go module `tests/health`. Go makes it of what it has compiled for the
+/// testbed, in seconds.
 pub fn health() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -366,10 +371,10 @@ pub fn link_kubectl(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// One of causeway's own programs, for instance `causeway-webhook`, as the sources are now: built by
-/// the same Cargo and with the same profile as this program (and with the features of the whole workspace,
-/// as `make` builds it, so that no dependency is compiled twice). `CAUSEWAY_BIN_DIR` names a directory of
-/// programs to use instead, as they are.
+/// One of causeway's own programs, for instance `causeway-webhook`, as the sources are now: built
+/// by the same Cargo and with the same profile as this program (and with the features of the whole
+/// workspace, as `make` builds it, so that no dependency is compiled twice). `CAUSEWAY_BIN_DIR`
+/// names a directory of programs to use instead, as they are.
 pub fn causeway(program: &str) -> PathBuf {
     static BUILT: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
     if let Some(directory) = std::env::var_os("CAUSEWAY_BIN_DIR") {
@@ -388,7 +393,8 @@ pub fn causeway(program: &str) -> PathBuf {
 /// The Cargo that runs this program.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // Build scripts that look at what Cargo tells them would run again for what it passes to this program.
+    // Build scripts that look at what Cargo tells them would run again for what it passes to this
+    // program.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")

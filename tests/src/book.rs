@@ -2,7 +2,8 @@
 
 use crate::paths::repository;
 
-/// The blocks of code of a page in a language, as they are printed. A page is a path in the repository.
+/// The blocks of code of a page in a language, as they are printed. A page is a path in the
+/// repository.
 pub fn blocks(page: &str, language: &str) -> Vec<String> {
     let path = repository().join(page);
     let text = std::fs::read_to_string(&path)

@@ -18,7 +18,8 @@ const OLDER_DEFINITIONS: &str = include_str!("clusterset/older-definitions.yaml"
 const CLUSTER_PROPERTIES: &str = include_str!("clusterset/cluster-properties.yaml");
 
 impl ControlPlane {
-    /// Installs the project's own definitions of ServiceExport and ServiceImport, and waits until they are served.
+    /// Installs the project's own definitions of ServiceExport and ServiceImport, and waits until
+    /// they are served.
     pub async fn serve_clusterset(&self) {
         let definitions = manifest("crds/member");
         self.kubectl(["apply", "-f", &definitions]).await.ok();
@@ -28,7 +29,8 @@ impl ControlPlane {
             .ok();
     }
 
-    /// Installs the definitions that Karmada has: v1alpha1 alone, with the fields that the API had first.
+    /// Installs the definitions that Karmada has: v1alpha1 alone, with the fields that the API had
+    /// first.
     pub async fn serve_older_clusterset(&self) {
         self.apply(OLDER_DEFINITIONS).await.ok();
     }
@@ -52,7 +54,8 @@ impl ControlPlane {
         self.apply(&property).await.ok();
     }
 
-    /// Removes the definitions of ServiceExport and ServiceImport, and with them all objects of these kinds.
+    /// Removes the definitions of ServiceExport and ServiceImport, and with them all objects of
+    /// these kinds.
     pub async fn forget_clusterset(&self) {
         let definitions = manifest("crds/member");
         self.kubectl(["delete", "-f", &definitions]).await.ok();

@@ -129,8 +129,8 @@ impl ControlPlane {
         self.role
     }
 
-    /// A client with all rights. Each Tokio runtime has one, because the tasks of a client run in the
-    /// runtime that it was made in, and every `#[tokio::test]` has its own.
+    /// A client with all rights. Each Tokio runtime has one, because the tasks of a client run in
+    /// the runtime that it was made in, and every `#[tokio::test]` has its own.
     pub fn client(&self) -> Client {
         let new = || self.client_with_token(&self.admin_token);
         self.clients()
@@ -143,7 +143,8 @@ impl ControlPlane {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client with all rights that sends every request once: what kube's own repeats is to be seen.
+    /// A client with all rights that sends every request once: what kube's own repeats is to be
+    /// seen.
     pub fn unrepeating_client(&self) -> Client {
         let mut config = self.config();
         config.default_retry = false;
@@ -178,8 +179,8 @@ impl ControlPlane {
         path
     }
 
-    /// A new kubeconfig file with all rights in that directory, for its API server at `url` through an `https://` proxy. It names
-    /// the proxy's authority too, as kubectl needs it.
+    /// A new kubeconfig file with all rights in that directory, for its API server at `url` through
+    /// an `https://` proxy. It names the proxy's authority too, as kubectl needs it.
     pub fn kubeconfig_through(
         &self,
         directory: &Path,
@@ -337,7 +338,8 @@ impl ControlPlane {
             && self.controllers.is_running()
     }
 
-    /// Stops its programs (SIGSTOP) until [`ControlPlane::wake`]: at rest, too, they would take CPU.
+    /// Stops its programs (SIGSTOP) until [`ControlPlane::wake`]: at rest, too, they would take
+    /// CPU.
     pub(crate) fn sleep(&self) {
         if !self.is_asleep.swap(true, Ordering::Relaxed) {
             self.controllers.pause();
@@ -390,8 +392,9 @@ impl ControlPlane {
         self.api_server.kill().await;
     }
 
-    /// Starts the API server again after [`ControlPlane::stop`], on the same port, waits until it is ready, and starts the
-    /// cluster's controllers again: after an outage their informers pause for up to 30 s.
+    /// Starts the API server again after [`ControlPlane::stop`], on the same port, waits until it
+    /// is ready, and starts the cluster's controllers again: after an outage their informers pause
+    /// for up to 30 s.
     pub async fn start(&self) {
         self.api_server.restart().await;
         self.is_back().await;
@@ -409,8 +412,9 @@ impl ControlPlane {
         self.own_store().snapshot()
     }
 
-    /// Puts its store back to what it held then, as from a backup: UIDs are what they were, and versions run lower than those that
-    /// were seen since. The API server and the controllers of the cluster are killed and start on it.
+    /// Puts its store back to what it held then, as from a backup: UIDs are what they were, and
+    /// versions run lower than those that were seen since. The API server and the controllers of
+    /// the cluster are killed and start on it.
     pub async fn restore(&self, snapshot: &Snapshot) {
         self.controllers.kill().await;
         self.stop().await;
@@ -423,8 +427,8 @@ impl ControlPlane {
         store.unwrap_or_else(|| panic!("{} has no store of its own", self.name))
     }
 
-    /// Has the API server behave like this release, such as 1.33, until it is started again: what an upgrade, or the way back,
-    /// looks like from outside.
+    /// Has the API server behave like this release, such as 1.33, until it is started again: what
+    /// an upgrade, or the way back, looks like from outside.
     pub async fn start_as(&self, release: &str) {
         self.touch();
         let flag = format!("--emulated-version={release}");

@@ -28,9 +28,10 @@ pub(crate) async fn allow(cluster: &ControlPlane) {
     cluster.apply(ROLE).await.ok();
 }
 
-/// CoreDNS of a cluster with packets, to be started in a network of its own, where `ready` says 200 on loopback port 8181.
-/// It answers for `cluster.local`, and in a clusterset for `clusterset.local`: then it is not ready before the API server
-/// serves ServiceImport, and until then answers SERVFAIL in place of NXDOMAIN.
+/// CoreDNS of a cluster with packets, to be started in a network of its own, where `ready` says 200
+/// on loopback port 8181. It answers for `cluster.local`, and in a clusterset for
+/// `clusterset.local`: then it is not ready before the API server serves ServiceImport, and until
+/// then answers SERVFAIL in place of NXDOMAIN.
 pub fn core_dns(cluster: &ControlPlane) -> Program {
     program(cluster, 53, None, 8181)
 }

@@ -45,7 +45,8 @@ impl<T, E: std::fmt::Display> Probed for Result<T, E> {
     }
 }
 
-/// Asks `probe` until it holds, and returns its value. Panics after `within` with what was seen last.
+/// Asks `probe` until it holds, and returns its value. Panics after `within` with what was seen
+/// last.
 ///
 /// Probes take at most a third of the time, so that they leave a slow machine to what they wait
 /// for.

@@ -31,8 +31,8 @@ pub fn prerequisites() -> Result<(), String> {
     have_unstarted("named", "bind9")
 }
 
-/// Has a hub serve DNSEndpoints. Waits until its discovery lists them: ExternalDNS ends at once where
-/// it does not.
+/// Has a hub serve DNSEndpoints. Waits until its discovery lists them: ExternalDNS ends at once
+/// where it does not.
 pub async fn define(hub: &Cluster) {
     hub.apply(&definition()).await.ok();
     let client = hub.client();

@@ -255,8 +255,8 @@ impl PodFixture {
         self
     }
 
-    /// Makes it in a cluster, and plays its kubelet: it runs, and has its addresses. In a fleet with packets it
-    /// listens on ports 80 and 8080, and answers `pod <name> in <cluster>`.
+    /// Makes it in a cluster, and plays its kubelet: it runs, and has its addresses. In a fleet
+    /// with packets it listens on ports 80 and 8080, and answers `pod <name> in <cluster>`.
     pub async fn create(mut self, cluster: &Cluster, space: &Space<'_>) -> RunningPod {
         let node = self.node.clone().unwrap_or_else(|| cluster.node_name());
         if self.ips.is_empty() {
@@ -340,7 +340,8 @@ impl RunningPod {
         patched.unwrap_or_else(|e| panic!("cannot set the status of pod {}: {e}", self.name));
     }
 
-    /// Asks it to end: it terminates, and stays until [`RunningPod::delete`], as no kubelet ends it.
+    /// Asks it to end: it terminates, and stays until [`RunningPod::delete`], as no kubelet ends
+    /// it.
     pub async fn terminate(&self) {
         self.remove(&DeleteParams::default()).await;
     }
@@ -433,8 +434,8 @@ impl Backends<'_> {
 /// Number of objects of [`crowd`]: more than so few that their deletions count at once.
 pub const CROWD: usize = 16;
 
-/// Creates Services and EndpointSlices that nobody exposes, in a namespace of their own. They are so
-/// many that a list without them is no small loss.
+/// Creates Services and EndpointSlices that nobody exposes, in a namespace of their own. They are
+/// so many that a list without them is no small loss.
 pub async fn crowd(cluster: &Cluster) {
     let mut objects = "apiVersion: v1\nkind: Namespace\nmetadata: {name: crowd}\n".to_owned();
     for number in 0..CROWD {

@@ -118,38 +118,41 @@ impl Builder {
         self
     }
 
-    /// This cluster has so many nodes, up to four, each with a kube-proxy and without a kubelet. The
-    /// fleet has real packets then.
+    /// This cluster has so many nodes, up to four, each with a kube-proxy and without a kubelet.
+    /// The fleet has real packets then.
     #[must_use]
     pub fn proxies(mut self, name: &str, count: u8) -> Self {
         self.proxies.insert(name.to_owned(), count);
         self.packets()
     }
 
-    /// This cluster, with more than one kube-proxy, gets its last node by [`Cluster::add_spare_node`].
+    /// This cluster, with more than one kube-proxy, gets its last node by
+    /// [`Cluster::add_spare_node`].
     #[must_use]
     pub fn spare_node(mut self, name: &str) -> Self {
         self.spare_nodes.insert(name.to_owned());
         self
     }
 
-    /// The members serve ServiceExport and ServiceImport from the start, and the DNS of each answers for
-    /// `clusterset.local` too; see [`Cluster::dig`].
+    /// The members serve ServiceExport and ServiceImport from the start, and the DNS of each
+    /// answers for `clusterset.local` too; see [`Cluster::dig`].
     #[must_use]
     pub fn clusterset(mut self) -> Self {
         self.clusterset = true;
         self
     }
 
-    /// This cluster has a store of its own, that can be restored: see [`crate::control_plane::ControlPlane::restore`].
+    /// This cluster has a store of its own, that can be restored: see
+    /// [`crate::control_plane::ControlPlane::restore`].
     #[must_use]
     pub fn own_store(mut self, name: &str) -> Self {
         self.own_stores.insert(name.to_owned());
         self
     }
 
-    /// This cluster has so many real nodes, up to four, with pods from images: see [`crate::machine`]. The fleet has real packets
-    /// then and a [`Fleet::registry`]; one such fleet at a time runs on a machine. Ask [`crate::machine::prerequisites`] before.
+    /// This cluster has so many real nodes, up to four, with pods from images: see
+    /// [`crate::machine`]. The fleet has real packets then and a [`Fleet::registry`]; one such
+    /// fleet at a time runs on a machine. Ask [`crate::machine::prerequisites`] before.
     #[must_use]
     pub fn nodes(mut self, name: &str, count: u8) -> Self {
         self.nodes.insert(name.to_owned(), count);
@@ -172,7 +175,8 @@ impl Builder {
     /// Starts it and waits until every API server is ready.
     ///
     /// A fleet of members alone, with nothing more asked for, takes the clusters of a fleet that a
-    /// test of this program has dropped, if there is one. Their stores are as they were at the start.
+    /// test of this program has dropped, if there is one. Their stores are as they were at the
+    /// start.
     pub async fn start(self) -> Fleet {
         let known = self.members.len() < usize::from(CLUSTERS);
         assert!(known, "a fleet has fewer than {CLUSTERS} members");
@@ -288,7 +292,8 @@ impl Builder {
         }
     }
 
-    /// A cluster by its name and number, with the sites of its nodes: real ones, or the one that every member has.
+    /// A cluster by its name and number, with the sites of its nodes: real ones, or the one that
+    /// every member has.
     fn sites(&self, name: String, number: u8) -> (String, Vec<Site>) {
         let usual = u8::from(self.packets && number > 0);
         let nodes = self.nodes.get(&name).or_else(|| self.proxies.get(&name));
@@ -329,8 +334,8 @@ impl Fleet {
         member
     }
 
-    /// Stops the programs of the members until [`Fleet::member`] asks for each. For a fleet of which
-    /// each test uses a member or two.
+    /// Stops the programs of the members until [`Fleet::member`] asks for each. For a fleet of
+    /// which each test uses a member or two.
     pub fn let_members_sleep(&self) {
         self.members().iter().for_each(|member| member.sleep());
     }
@@ -373,8 +378,9 @@ impl Fleet {
         path
     }
 
-    /// An address of this machine that may stand in an EndpointSlice, so that API servers reach through a Service
-    /// what listens there. As root it is one of the fleet's own, else one that the machine has.
+    /// An address of this machine that may stand in an EndpointSlice, so that API servers reach
+    /// through a Service what listens there. As root it is one of the fleet's own, else one that
+    /// the machine has.
     ///
     /// # Errors
     /// What is missing: for a line that says what is skipped.

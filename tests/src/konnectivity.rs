@@ -1,5 +1,5 @@
-//! Konnectivity (apiserver-network-proxy): agents in members dial out to a server, through which the
-//! hub reaches the members' API servers.
+//! Konnectivity (apiserver-network-proxy): agents in members dial out to a server, through which
+//! the hub reaches the members' API servers.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -105,8 +105,8 @@ impl Konnectivity {
         self.serves().await;
     }
 
-    /// Starts an agent on the first node of a member, for its API server at [`PRIVATE_HOST`]. Only in
-    /// a fleet with packets.
+    /// Starts an agent on the first node of a member, for its API server at [`PRIVATE_HOST`]. Only
+    /// in a fleet with packets.
     pub fn agent(&self, fleet: &Fleet, member: &Cluster) -> Process {
         let leaf = Leaf {
             common_name: format!("agent of {}", member.name()),

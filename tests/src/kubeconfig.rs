@@ -11,7 +11,8 @@ pub(crate) struct Access<'a> {
     pub(crate) token: &'a str,
 }
 
-/// A kubeconfig with one context for each of these, named like the cluster; the first is the current one.
+/// A kubeconfig with one context for each of these, named like the cluster; the first is the
+/// current one.
 pub(crate) fn with_tokens(all: &[Access<'_>]) -> String {
     let entries = |entry: fn(&Access<'_>) -> String| all.iter().map(entry).collect::<String>();
     let current = all.first().map(|access| access.cluster).unwrap_or_default();

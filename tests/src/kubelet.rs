@@ -1,6 +1,6 @@
 //! Imitation of a scheduler and a kubelet, without containers: pods are assigned to a node, run,
-//! become ready, and end when they are deleted. Pods of this program's own image can run the program
-//! itself, with their arguments, in their own network; their logs are served.
+//! become ready, and end when they are deleted. Pods of this program's own image can run the
+//! program itself, with their arguments, in their own network; their logs are served.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The testbed: real etcd, API servers, controller managers and, with root, real packets, on one machine
-//! and without containers.
+//! The testbed: real etcd, API servers, controller managers and, with root, real packets, on one
+//! machine and without containers.
 //!
 //! ```no_run
 //! use causeway_tests::{Fleet, SOON, eventually, service};
@@ -17,9 +17,9 @@
 //! # }
 //! ```
 //!
-//! What fails here ends the test: these functions panic, with a message that says what was attempted. Every
-//! program that is started ends with the process that asked for it, however that ends ([`reaper`]), and
-//! directories and network namespaces go with it.
+//! What fails here ends the test: these functions panic, with a message that says what was
+//! attempted. Every program that is started ends with the process that asked for it, however that
+//! ends ([`reaper`]), and directories and network namespaces go with it.
 
 pub mod audit;
 pub mod binaries;

@@ -1,4 +1,5 @@
-//! The pipe that takes the log of a process, as a container's: a thread reads it until the test blocks it.
+//! The pipe that takes the log of a process, as a container's: a thread reads it until the test
+//! blocks it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};

@@ -27,7 +27,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::eventually::{SOON, eventually};
 use crate::proxy::acceptor;
 
-/// A collector on the loopback. It ends when it is dropped, or with the Tokio runtime that it was started in.
+/// A collector on the loopback. It ends when it is dropped, or with the Tokio runtime that it was
+/// started in.
 pub struct Collector {
     url: String,
     kept: Arc<Mutex<Kept>>,

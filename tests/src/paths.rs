@@ -20,7 +20,8 @@ pub fn repository() -> PathBuf {
         .to_path_buf()
 }
 
-/// Cargo's target directory: `CARGO_TARGET_DIR`, else the one this program was built into, else `target/`.
+/// Cargo's target directory: `CARGO_TARGET_DIR`, else the one this program was built into, else
+/// `target/`.
 pub(crate) fn target() -> PathBuf {
     if let Some(target) = std::env::var_os("CARGO_TARGET_DIR") {
         return repository().join(target);

@@ -13,7 +13,8 @@ const COUNT: u16 = 12_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port that nobody listens on, and that no other test process on this machine is given while this one lives.
+/// A port that nobody listens on, and that no other test process on this machine is given while
+/// this one lives.
 pub fn fresh() -> u16 {
     let locks = paths::target().join("testbed/ports");
     std::fs::create_dir_all(&locks)

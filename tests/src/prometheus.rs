@@ -15,7 +15,8 @@ use crate::{http, paths, ports};
 
 const PROGRAMS: [&str; 2] = ["promtool", "prometheus"];
 
-/// The directory of prometheus and promtool: one of PATH, else one that Debian's package is unpacked into.
+/// The directory of prometheus and promtool: one of PATH, else one that Debian's package is
+/// unpacked into.
 ///
 /// # Errors
 /// How to get them: for a line that says what is skipped.
@@ -94,7 +95,8 @@ struct Series {
 }
 
 impl Prometheus {
-    /// Starts one of [`prerequisites`] with that configuration, which may name files beside it, in that directory.
+    /// Starts one of [`prerequisites`] with that configuration, which may name files beside it, in
+    /// that directory.
     pub async fn start(
         reaper: &Arc<Reaper>,
         programs: &Path,

@@ -1,9 +1,9 @@
 //! Processes that never outlive the test.
 //!
-//! Every program is started by a reaper, a small process of its own (`tests/testbed/reaper`), that holds
-//! one end of a pipe. When the other end closes - the [`Reaper`] is dropped, the test process panics, is
-//! interrupted or killed - the reaper kills what it started, waits, and then removes directories and
-//! network namespaces.
+//! Every program is started by a reaper, a small process of its own (`tests/testbed/reaper`), that
+//! holds one end of a pipe. When the other end closes - the [`Reaper`] is dropped, the test process
+//! panics, is interrupted or killed - the reaper kills what it started, waits, and then removes
+//! directories and network namespaces.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -108,7 +108,8 @@ impl Program {
         self.through("unshare", ["--mount", "sh", "-c", &mount, "sh"])
     }
 
-    /// Runs it on a node: in the cgroup of that file and in a network namespace. `ip netns exec` would hide the cgroups.
+    /// Runs it on a node: in the cgroup of that file and in a network namespace. `ip netns exec`
+    /// would hide the cgroups.
     #[must_use]
     pub(crate) fn on_machine(self, processes: &Path, namespace: &str) -> Self {
         let enter = format!(
@@ -220,7 +221,8 @@ impl Shared {
     }
 }
 
-/// The process that starts and ends others. Dropping the last handle ends everything, and waits for it.
+/// The process that starts and ends others. Dropping the last handle ends everything, and waits for
+/// it.
 pub struct Reaper {
     input: Mutex<Option<ChildStdin>>,
     child: Mutex<Child>,
@@ -234,7 +236,8 @@ impl Reaper {
         let mut child = Command::new(&program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Not the terminal's: an interrupt is for this process, and the reaper cleans up after it.
+            // Not the terminal's: an interrupt is for this process, and the reaper cleans up after
+            // it.
             .process_group(0)
             .spawn()
             .unwrap_or_else(|e| panic!("cannot run {}: {e}", program.display()));

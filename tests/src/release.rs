@@ -165,8 +165,8 @@ impl Released {
 }
 
 impl Base {
-    /// The version that was released last, with this program's profile, built if it was not yet. That takes minutes, and
-    /// is reported on standard error.
+    /// The version that was released last, with this program's profile, built if it was not yet.
+    /// That takes minutes, and is reported on standard error.
     ///
     /// # Errors
     /// The repository does not have its commit.

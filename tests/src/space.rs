@@ -19,8 +19,8 @@ use crate::{Cluster, Fleet};
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// A namespace that belongs to one test. When the test fails, its objects in every cluster and the ends of all
-/// logs are printed.
+/// A namespace that belongs to one test. When the test fails, its objects in every cluster and the
+/// ends of all logs are printed.
 pub struct Space<'a> {
     fleet: &'a Fleet,
     name: String,
@@ -109,7 +109,8 @@ impl<'a> Space<'a> {
         Api::namespaced(cluster.client(), &self.name)
     }
 
-    /// Plays the load balancer of Service `foo` in a cluster: gives it this ingress, or takes it away.
+    /// Plays the load balancer of Service `foo` in a cluster: gives it this ingress, or takes it
+    /// away.
     pub async fn set_ingress(&self, cluster: &Cluster, ingress: impl Into<Option<Value>>) {
         let services = self.api::<Service>(cluster);
         let ingress = Vec::from_iter(ingress.into());

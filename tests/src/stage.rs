@@ -306,8 +306,8 @@ impl<'a> Space<'a> {
     }
 }
 
-/// Lists the objects of one kind that causeway wrote, by kind and name. EndpointSlices of Kubernetes
-/// bear the labels of causeway's Services too.
+/// Lists the objects of one kind that causeway wrote, by kind and name. EndpointSlices of
+/// Kubernetes bear the labels of causeway's Services too.
 async fn own<K>(api: &Api<K>, kind: &str) -> Result<Vec<String>, String>
 where
     K: Clone + DeserializeOwned + Debug,

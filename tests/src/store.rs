@@ -1,5 +1,5 @@
-//! The stores of API servers: one etcd for all clusters of a fleet, by prefix, or one of its own for a cluster that is to be
-//! restored from a snapshot.
+//! The stores of API servers: one etcd for all clusters of a fleet, by prefix, or one of its own
+//! for a cluster that is to be restored from a snapshot.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -176,7 +176,8 @@ impl Store {
         self.process.resume();
     }
 
-    /// Copies what it holds. It stands still meanwhile, so the copy is what a crash in that moment would leave.
+    /// Copies what it holds. It stands still meanwhile, so the copy is what a crash in that moment
+    /// would leave.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let number = self.snapshots.fetch_add(1, Ordering::Relaxed);
         let copy = self.data.with_file_name(format!("snapshot-{number}"));
@@ -187,7 +188,8 @@ impl Store {
         Snapshot(copy)
     }
 
-    /// Ends it with SIGKILL and starts it again with what it held then. Its revisions go on from there.
+    /// Ends it with SIGKILL and starts it again with what it held then. Its revisions go on from
+    /// there.
     pub(crate) async fn restore(&self, snapshot: &Snapshot) {
         self.process.kill().await;
         std::fs::remove_dir_all(&self.data).expect("the data of a store");

@@ -1,5 +1,5 @@
-//! causeway-tunnel with two replicas, and agents of members, with the certificates that `kubectl mcs`
-//! has issued. No kubelet runs them, so tests do.
+//! causeway-tunnel with two replicas, and agents of members, with the certificates that `kubectl
+//! mcs` has issued. No kubelet runs them, so tests do.
 
 mod issued;
 mod relayed;

@@ -113,7 +113,8 @@ impl Ui {
         Request::builder().method(method).uri(path)
     }
 
-    /// Sends a request and reads the whole answer, or the head and what comes within a second of a stream.
+    /// Sends a request and reads the whole answer, or the head and what comes within a second of a
+    /// stream.
     pub async fn send(&self, request: http::request::Builder) -> Answer {
         const STREAMED: Duration = Duration::from_secs(1);
         let (head, mut body) = self.open(request).await.into_parts();

@@ -1,5 +1,5 @@
-//! The side of the member: connections to the replicas of causeway-tunnel, and the streams that they
-//! open to the API server.
+//! The side of the member: connections to the replicas of causeway-tunnel, and the streams that
+//! they open to the API server.
 
 mod api_server;
 mod connection;

@@ -382,8 +382,8 @@ struct AgentPathArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Member")]
 struct AgentMemberArgs {
-    /// Kubeconfig of this cluster, with its current context, also for --token-account. Not needed in
-    /// a pod of it
+    /// Kubeconfig of this cluster, with its current context, also for --token-account. Not needed
+    /// in a pod of it
     #[arg(long, env = "CAUSEWAY_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }

@@ -17,8 +17,9 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the pause after another failed attempt. `random` of all values spreads agents evenly:
-    /// the pause is between nothing and the bound, which doubles with each failure up to `longest`.
+    /// Returns the pause after another failed attempt. `random` of all values spreads agents
+    /// evenly: the pause is between nothing and the bound, which doubles with each failure up to
+    /// `longest`.
     pub fn after_failure(&mut self, longest: Duration, random: u32) -> Duration {
         let bound = FIRST.saturating_mul(1 << self.failures).min(longest);
         self.failures = (self.failures + 1).min(DOUBLINGS);

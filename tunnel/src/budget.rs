@@ -1,10 +1,10 @@
 //! The bound on bytes that the process holds for receivers that are slower than their senders.
 //!
 //! The window of a stream lets the other side send a mebibyte that nobody may read. The windows of
-//! all streams together are more than the process may hold, so the bytes are counted as they arrive.
-//! Each stream has a small allowance of its own. Beyond it, streams share the budget, and a stream
-//! for which nothing is left is reset. Streams that are read hold next to nothing, so they never
-//! need the budget that stuck streams have used up.
+//! all streams together are more than the process may hold, so the bytes are counted as they
+//! arrive. Each stream has a small allowance of its own. Beyond it, streams share the budget, and a
+//! stream for which nothing is left is reset. Streams that are read hold next to nothing, so they
+//! never need the budget that stuck streams have used up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,10 +1,11 @@
 //! The tunnel of causeway: it reaches the API servers of members that cannot be dialled.
 //!
-//! `causeway-agent` runs in a member and dials out to `causeway-tunnel` on the hub. TLS 1.3 verifies
-//! both sides. Inside, HTTP/2 runs with reversed roles: the agent is the *server*, so it cannot open
-//! a stream, and a hostile agent reaches nothing of the hub. `causeway-tunnel` opens a stream for
-//! each CONNECT that a client on the hub sends to its front, and the agent joins it to one address,
-//! the API server of its member. TLS between the client and that API server runs inside.
+//! `causeway-agent` runs in a member and dials out to `causeway-tunnel` on the hub. TLS 1.3
+//! verifies both sides. Inside, HTTP/2 runs with reversed roles: the agent is the *server*, so it
+//! cannot open a stream, and a hostile agent reaches nothing of the hub. `causeway-tunnel` opens a
+//! stream for each CONNECT that a client on the hub sends to its front, and the agent joins it to
+//! one address, the API server of its member. TLS between the client and that API server runs
+//! inside.
 //!
 //! A member may [enrol](enrolment): its agent makes a key, and causeway-tunnel signs for it, once
 //! for each token.

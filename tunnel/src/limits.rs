@@ -95,14 +95,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the window of a connection: streams that are not read leave the windows of all others
-    /// as they are.
+    /// Returns the window of a connection: streams that are not read leave the windows of all
+    /// others as they are.
     pub fn connection_window(&self) -> u32 {
         self.window.saturating_mul(self.streams)
     }
 
-    /// Returns the number of connections of agents with one name, with those that are not introduced
-    /// yet and those that drain.
+    /// Returns the number of connections of agents with one name, with those that are not
+    /// introduced yet and those that drain.
     pub fn connections_of_a_name(&self) -> u32 {
         u32::try_from(self.agents_of_a_name).map_or(u32::MAX, |most| most.saturating_mul(4))
     }

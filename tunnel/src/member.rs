@@ -1,8 +1,8 @@
 //! The member that a client of the front names: the user of its proxy credentials.
 //!
 //! Every client of an HTTP proxy can send a user (`http://edge1@host:7080`, RFC 7617): causeway,
-//! kubectl by `HTTPS_PROXY`, and Karmada by `spec.proxyURL`. The host of CONNECT names the member to
-//! none of them: they send the address of its API server, which many members share. The front
+//! kubectl by `HTTPS_PROXY`, and Karmada by `spec.proxyURL`. The host of CONNECT names the member
+//! to none of them: they send the address of its API server, which many members share. The front
 //! without credentials ignores the password: a NetworkPolicy decides who reaches it. The
 //! [authenticated](crate::passwords) one verifies it.
 

@@ -1,10 +1,10 @@
 //! Paths from the member to the endpoints of other clusters.
 //!
 //! The agent connects to a few endpoints of each cluster whose copies the member holds, and reports
-//! by Leases whether they answer ([`causeway::domain::path`]). The controller reads the Leases, uses
-//! providers by them, and notes that it did. While it does not, no hub is there: the agent itself
-//! then makes standby endpoints of those that do not answer. With a time to live of providers, it
-//! deletes these after that time.
+//! by Leases whether they answer ([`causeway::domain::path`]). The controller reads the Leases,
+//! uses providers by them, and notes that it did. While it does not, no hub is there: the agent
+//! itself then makes standby endpoints of those that do not answer. With a time to live of
+//! providers, it deletes these after that time.
 
 mod copies;
 mod events;

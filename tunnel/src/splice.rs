@@ -70,7 +70,8 @@ pub struct Stream {
     pub receive: RecvStream,
 }
 
-/// Lets the system notice that the other side of a socket is gone, and send at once what is written.
+/// Lets the system notice that the other side of a socket is gone, and send at once what is
+/// written.
 ///
 /// # Errors
 /// The socket is closed already.

@@ -117,7 +117,8 @@ impl Tunnel {
         }))
     }
 
-    /// Accepts agents that dial this replica, until the drain, and gives them certificates if it can.
+    /// Accepts agents that dial this replica, until the drain, and gives them certificates if it
+    /// can.
     pub async fn serve_agents(self, listener: TcpListener, enrolment: Option<Arc<Enrolment>>) {
         self.accept_agents(listener, enrolment, agents::serve_dialled)
             .await;
@@ -197,8 +198,8 @@ impl Tunnel {
         shutdown.run_until_cancelled(accept).await;
     }
 
-    /// Sends agents to other replicas, and waits until their streams have ended, for the time of the
-    /// [limit](crate::limits::Limits::drain).
+    /// Sends agents to other replicas, and waits until their streams have ended, for the time of
+    /// the [limit](crate::limits::Limits::drain).
     pub async fn drain(self) {
         self.0.draining.cancel();
         self.0.connections.close();

@@ -1,5 +1,5 @@
-//! `xtask`: generates the files of the repository that come from others, and makes the images and the
-//! chart that a release publishes. `make` runs it.
+//! `xtask`: generates the files of the repository that come from others, and makes the images and
+//! the chart that a release publishes. `make` runs it.
 
 mod chart;
 mod command;

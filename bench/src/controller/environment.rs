@@ -85,6 +85,7 @@ impl Environment {
     }
 
     /// Starts the floor and waits until it watches.
+    // Only the floor watches the simulation: its watches are counted.
     pub(crate) async fn floor(&self, simulation: &Simulation) -> anyhow::Result<Subject> {
         let wiring = Wiring::of(simulation);
         let (floor, begun) = (self.relay(&wiring, false)?, Instant::now());

@@ -68,7 +68,7 @@ fn good(authority: &Authority, from: SystemTime) -> Contents {
     contents(signed_by(authority).into_iter().chain(leaf))
 }
 
-/// Returns such contents with a staged authority.
+/// Returns good contents of an authority, with another one staged.
 fn staged(authority: &Authority, next: &Authority) -> Contents {
     let mut stored = good(authority, begin());
     stored.set(NEXT_CERTIFICATE, next.pem());

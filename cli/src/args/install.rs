@@ -61,7 +61,8 @@ Exit code: 0 removed; 1 refused, or not complete in time; 2 wrong usage; 3 the h
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| wait.help("Wait until the webhook and the controller are ready")))]
 pub(crate) struct InstallArgs {
-    /// client prints the manifests as YAML and contacts no server; server lets the hub validate them and stores nothing
+    /// client prints the manifests as YAML and contacts no server; server lets the hub validate
+    /// them and stores nothing
     #[arg(
         long,
         value_name = "WHERE",
@@ -83,10 +84,12 @@ pub(crate) struct InstallArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct UninstallArgs {
-    /// First delete the MultiClusterServices and the joined Clusters, and wait until the controller has cleaned up the members
+    /// First delete the MultiClusterServices and the joined Clusters, and wait until the controller
+    /// has cleaned up the members
     #[arg(long)]
     pub cascade: bool,
-    /// Leave services working as they are now, without updates: only causeway's finalizers are removed
+    /// Leave services working as they are now, without updates: only causeway's finalizers are
+    /// removed
     #[arg(long, conflicts_with_all = ["cascade", "crds"])]
     pub keep_services: bool,
     /// Also delete the CRDs, and with them every MultiClusterService and Cluster

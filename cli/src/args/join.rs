@@ -25,7 +25,8 @@ use crate::cluster::tunnel::address::TunnelAddress;
 pub(crate) struct JoinArgs {
     /// Name of the member: a DNS label of at most 48 characters
     pub name: String,
-    /// Print the objects that would be applied, except the token; change neither the hub nor the member
+    /// Print the objects that would be applied, except the token; change neither the hub nor the
+    /// member
     #[arg(
         long,
         value_name = "WHERE",
@@ -41,8 +42,8 @@ pub(crate) struct JoinArgs {
     pub member: MemberArgs,
     #[command(flatten)]
     pub enrolment: EnrolmentArgs,
-    /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig; with --pull that of
-    /// Service default/kubernetes]
+    /// Address at which the hub reaches the member's API server [default: the one in the
+    /// kubeconfig; with --pull that of Service default/kubernetes]
     #[arg(long, value_name = "URL")]
     pub api_endpoint: Option<String>,
     /// The hub cannot dial the member: run causeway-agent there, which connects to --tunnel
@@ -51,23 +52,25 @@ pub(crate) struct JoinArgs {
     /// Address at which the agent reaches causeway-tunnel of the hub [default port: 443]
     #[arg(long, value_name = "HOST[:PORT]", requires = "pull", group = "agents")]
     pub tunnel: Option<TunnelAddress>,
-    /// The agent reaches nothing but the hub's API server, at the address in your kubeconfig of the hub: it comes to
-    /// causeway-tunnel by its Service proxy [default: as it is]
+    /// The agent reaches nothing but the hub's API server, at the address in your kubeconfig of the
+    /// hub: it comes to causeway-tunnel by its Service proxy [default: as it is]
     #[arg(long, requires = "tunnel")]
     pub through_api_server: bool,
-    /// Where the controller finds its token: in a Secret of the hub, or at the agent, so that the hub stores none. Commands
-    /// that read members do not read such a member [default: as it is, else secret]
+    /// Where the controller finds its token: in a Secret of the hub, or at the agent, so that the
+    /// hub stores none. Commands that read members do not read such a member [default: as it is,
+    /// else secret]
     #[arg(long, value_name = "secret|agent", requires = "tunnel")]
     pub token_from: Option<TokenFrom>,
-    /// Image of causeway-agent [default: that of this version, from the registry of the hub's own images]
+    /// Image of causeway-agent [default: that of this version, from the registry of the hub's own
+    /// images]
     #[arg(long, value_name = "IMAGE", requires = "agents", value_parser = image)]
     pub agent_image: Option<String>,
-    /// Certificates in PEM by which an https:// proxy of the member's kubeconfig is verified [default: as it is, else
-    /// those of the controller's system]
+    /// Certificates in PEM by which an https:// proxy of the member's kubeconfig is verified
+    /// [default: as it is, else those of the controller's system]
     #[arg(long, value_name = "FILE", requires = "member_kubeconfig")]
     pub proxy_ca: Option<PathBuf>,
-    /// Time for which the hub's token is valid, at least 10m; join again before it ends [default: until
-    /// it is replaced]
+    /// Time for which the hub's token is valid, at least 10m; join again before it ends [default:
+    /// until it is replaced]
     #[arg(
         long,
         value_name = "DURATION",
@@ -79,7 +82,8 @@ pub(crate) struct JoinArgs {
     /// Region of the member [default: that of its nodes, if all say the same]
     #[arg(long, value_name = "NAME", value_parser = place)]
     pub region: Option<String>,
-    /// Zone of the member; repeatable, or joined by commas [default: those of its nodes, if each has one]
+    /// Zone of the member; repeatable, or joined by commas [default: those of its nodes, if each
+    /// has one]
     #[arg(
         long = "zone",
         value_name = "NAME",
@@ -87,14 +91,16 @@ pub(crate) struct JoinArgs {
         value_parser = place
     )]
     pub zones: Vec<String>,
-    /// Network of the member's pods: only clusters of one network reach each other's pods [default: as it is]
+    /// Network of the member's pods: only clusters of one network reach each other's pods [default:
+    /// as it is]
     #[arg(long, value_name = "NAME", value_parser = network)]
     pub network: Option<String>,
-    /// How clusters of other networks reach the member; node-ports lets causeway read its nodes [default: as it is]
+    /// How clusters of other networks reach the member; node-ports lets causeway read its nodes
+    /// [default: as it is]
     #[arg(long, value_name = "WAY", value_parser = reach())]
     pub reach: Option<Reach>,
-    /// Let causeway create the namespace of a service where the member has none; false takes the right
-    /// of this hub away [default: as it is]
+    /// Let causeway create the namespace of a service where the member has none; false takes the
+    /// right of this hub away [default: as it is]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub allow_namespace_creation: Option<bool>,
     /// Run an agent in the member that reports which clusters answer there; false removes it
@@ -112,7 +118,8 @@ pub(crate) struct JoinArgs {
     /// Take over rights in the member that another field manager changed
     #[arg(long)]
     pub force_conflicts: bool,
-    /// Do not install the CRDs of ServiceExport and ServiceImport; go on although the hub runs a newer version
+    /// Do not install the CRDs of ServiceExport and ServiceImport; go on although the hub runs a
+    /// newer version
     #[arg(long)]
     pub skip_crds: bool,
     /// How long to wait until the member is synced

@@ -99,7 +99,8 @@ pub(crate) struct TunnelAddArgs {
     /// Print the objects of the member, for kubectl apply; the Secret among them has a private key
     #[arg(short = 'o', long = "output", value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// client only shows what would change, and prints no private key; server also lets both clusters validate it
+    /// client only shows what would change, and prints no private key; server also lets both
+    /// clusters validate it
     #[arg(
         long,
         value_name = "WHERE",
@@ -108,7 +109,8 @@ pub(crate) struct TunnelAddArgs {
         default_missing_value = "client"
     )]
     pub dry_run: Option<DryRun>,
-    /// Image of causeway-agent [default: that of this version, from the registry of the hub's own images]
+    /// Image of causeway-agent [default: that of this version, from the registry of the hub's own
+    /// images]
     #[arg(long, value_name = "IMAGE", value_parser = image)]
     pub agent_image: Option<String>,
     /// Take over fields of the agent that another field manager changed

@@ -58,8 +58,8 @@ pub(crate) struct HubArgs {
         default_value = "10s"
     )]
     pub request_timeout: Duration,
-    /// Front of causeway-tunnel, for members that the hub cannot dial [default: a port that is forwarded to its pods on the
-    /// hub]
+    /// Front of causeway-tunnel, for members that the hub cannot dial [default: a port that is
+    /// forwarded to its pods on the hub]
     #[arg(long, global = true, value_name = "URL")]
     pub tunnel_front: Option<TunnelFront>,
 }
@@ -67,8 +67,8 @@ pub(crate) struct HubArgs {
 /// Kubeconfigs by which the user reads members.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct MembersArgs {
-    /// Kubeconfig to read members with, in place of the credentials on the hub: FILE with a context for each, or
-    /// MEMBER=FILE of one; repeatable
+    /// Kubeconfig to read members with, in place of the credentials on the hub: FILE with a context
+    /// for each, or MEMBER=FILE of one; repeatable
     #[arg(
         long = "member-kubeconfig",
         value_name = "[MEMBER=]FILE",
@@ -77,7 +77,8 @@ pub(crate) struct MembersArgs {
         help_heading = "Member"
     )]
     pub files: Vec<MemberFile>,
-    /// Context of a member; repeatable [default: the context of the member's name; of MEMBER=FILE its current one]
+    /// Context of a member; repeatable [default: the context of the member's name; of MEMBER=FILE
+    /// its current one]
     #[arg(long = "member", value_name = "MEMBER=CONTEXT", value_parser = member_context, help_heading = "Member")]
     pub contexts: Vec<(String, String)>,
 }

@@ -205,7 +205,8 @@ async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, R
     Ok(imports.iter().map(|_| key.clone()).collect())
 }
 
-/// Reads the Namespace of a service on the hub. The reason that the user may not read it is a value.
+/// Reads the Namespace of a service on the hub. The reason that the user may not read it is a
+/// value.
 pub(crate) async fn namespaces(
     hub: &ApiServer,
     key: &ServiceKey,
@@ -367,8 +368,8 @@ fn or_refused<T>(answer: Result<T, RequestError>) -> Result<Result<T, ConnectErr
     }
 }
 
-/// Reads the reports of causeway-agent on paths from a member. Without the right to read them, paths
-/// are unknown.
+/// Reads the reports of causeway-agent on paths from a member. Without the right to read them,
+/// paths are unknown.
 ///
 /// # Errors
 /// [`RequestError::TooMany`] beyond [`path::REPORTS_MAX`] Leases.

@@ -130,8 +130,8 @@ impl Snapshot {
         (self.hub_lists(), members.collect())
     }
 
-    /// Returns complete lists of the hub. An unknown hub UID is taken from causeway's objects in the
-    /// members. Unreadable Works are inferred from the controller's conditions.
+    /// Returns complete lists of the hub. An unknown hub UID is taken from causeway's objects in
+    /// the members. Unreadable Works are inferred from the controller's conditions.
     fn hub_lists(&self) -> HubLists {
         let works = match &self.works {
             Some(works) => works.iter().map(of_work).collect(),

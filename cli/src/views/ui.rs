@@ -229,7 +229,8 @@ impl ClusterRow {
         }
     }
 
-    /// Returns the row with the reports on paths from its member, if the Cluster has it report them.
+    /// Returns the row with the reports on paths from its member, if the Cluster has it report
+    /// them.
     pub(crate) fn with_paths<'a>(
         mut self,
         cluster: &Cluster,

@@ -1,4 +1,5 @@
-//! Copies go out as protobuf, and come back so: an API server reads and writes that several times cheaper than JSON.
+//! Copies go out as protobuf, and come back so: an API server reads and writes that several times
+//! cheaper than JSON.
 
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
 use causeway_engine::model::{Ack, Failure, SliceId};

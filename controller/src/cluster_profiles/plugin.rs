@@ -29,7 +29,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
 /// Maximum size of what a plugin prints, in bytes.
 const OUTPUT: usize = 1024 * 1024;
-/// Number of bytes that are kept of the end of what it prints on standard error: as many as a failure repeats.
+/// Number of bytes that are kept of the end of what it prints on standard error: as many as a
+/// failure repeats.
 const STDERR: usize = bounds::FOREIGN_TEXT;
 
 /// Call of a plugin. Equal calls give credentials for the same cluster.
@@ -72,8 +73,8 @@ impl PluginCall {
     /// the future ends or is dropped.
     ///
     /// # Errors
-    /// [`Failure`] with the end of its standard error if it cannot be started, fails, takes too long,
-    /// or prints no credentials that can be used.
+    /// [`Failure`] with the end of its standard error if it cannot be started, fails, takes too
+    /// long, or prints no credentials that can be used.
     pub async fn run(&self) -> Result<Given, Failure> {
         let ended = timeout(DEADLINE, self.output()).await;
         let output = ended.map_err(|_| {

@@ -1,5 +1,5 @@
-//! Providers of credentials for ClusterProfiles, as the file of `--clusterprofile-provider-file` names
-//! them (KEP-4322, "Configuring plugins in the controller").
+//! Providers of credentials for ClusterProfiles, as the file of `--clusterprofile-provider-file`
+//! names them (KEP-4322, "Configuring plugins in the controller").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,8 +75,8 @@ pub enum CredentialSource {
     Secret {
         /// The Secret.
         secret: SecretReference,
-        /// Whether the Secret must be owned by the profile; otherwise it bears the Cluster's name or
-        /// label.
+        /// Whether the Secret must be owned by the profile; otherwise it bears the Cluster's name
+        /// or label.
         is_owned: bool,
     },
     /// A program.

@@ -22,7 +22,8 @@ impl Controller {
         self.begin_lookups();
     }
 
-    /// A policy of Karmada's is to propagate a Service that causeway has delivered: whether it can is looked up now and then.
+    /// A policy of Karmada's is to propagate a Service that causeway has delivered: whether it can
+    /// is looked up now and then.
     pub(super) fn look_up_binding(&mut self, key: &ServiceKey, now: Instant) {
         let index = &mut self.parts.index;
         if index.beside_policy(key).next().is_none() {

@@ -170,8 +170,8 @@ impl Controller {
         self.show_state(name);
     }
 
-    /// Notes that a member is unreachable whose address is not known, because its agent, which gives
-    /// it, is not reached.
+    /// Notes that a member is unreachable whose address is not known, because its agent, which
+    /// gives it, is not reached.
     fn note_unreached(&mut self, name: &ClusterName, generation: Generation, failure: Failure) {
         let stood = self.parts.index.member_state(name);
         let known = self.parts.index.member(name);

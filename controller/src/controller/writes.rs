@@ -73,7 +73,8 @@ impl Controller {
                 self.note_duration(&written.result.dispatch, written.taken);
                 self.written(written);
             }
-            // Leadership ended before the write was answered. It may have been renewed since, which nothing would report again.
+            // Leadership ended before the write was answered. It may have been renewed since, which
+            // nothing would report again.
             Ok(None) => {
                 self.lead(false);
                 let leadership = self.parts.leadership.borrow().clone();
@@ -148,7 +149,8 @@ impl Controller {
         self.queue.push(dispatch.item, priority, now.instant);
     }
 
-    /// Somebody changes an object back as often as it is written. Exports tell of their imports themselves.
+    /// Somebody changes an object back as often as it is written. Exports tell of their imports
+    /// themselves.
     fn note_write_conflict(
         &mut self,
         target: &TargetCluster,

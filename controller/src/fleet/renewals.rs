@@ -33,8 +33,8 @@ impl Drop for RenewedCredentials {
 }
 
 impl Fleet {
-    /// Notes what a plugin or an agent gave for a member, unless it was called in another way since.
-    /// Returns whether that is news.
+    /// Notes what a plugin or an agent gave for a member, unless it was called in another way
+    /// since. Returns whether that is news.
     pub fn note_credentials(
         &mut self,
         name: &ClusterName,
@@ -53,8 +53,9 @@ impl Fleet {
         is_news
     }
 
-    /// Notes the failure of a member that is unreachable, if it is. If the member rejects its token,
-    /// the plugin or agent that gave it is called again, an agent also if the authorities differ.
+    /// Notes the failure of a member that is unreachable, if it is. If the member rejects its
+    /// token, the plugin or agent that gave it is called again, an agent also if the authorities
+    /// differ.
     pub fn note_unreachable(&self, name: &ClusterName, failure: Option<FailureKind>) {
         if let Some(known) = self.renewals.get(name) {
             let rejected = match failure {

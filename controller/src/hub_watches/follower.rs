@@ -1,4 +1,5 @@
-//! Follows a kind that not every hub serves: asks whether it does, and watches the kind while it does.
+//! Follows a kind that not every hub serves: asks whether it does, and watches the kind while it
+//! does.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -58,8 +59,9 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Tells whether the hub serves the kind, and while it does, which objects there are, until nobody listens any more. A definition
-    /// that comes or goes is noticed within half a minute, by a small request; a hub without it costs nothing else.
+    /// Tells whether the hub serves the kind, and while it does, which objects there are, until
+    /// nobody listens any more. A definition that comes or goes is noticed within half a minute, by
+    /// a small request; a hub without it costs nothing else.
     pub(super) async fn run<K, T>(self, kind: Kind<K, T>, events: mpsc::Sender<Event>)
     where
         K: Resource<DynamicType: Default> + DeserializeOwned + Debug + Send + 'static,
@@ -89,8 +91,9 @@ impl Follower {
         }
     }
 
-    /// Returns the version in which the hub serves the kind, if any. The group is requested before its versions: most hubs
-    /// have none of it. `None` is proven by the hub, except where it `is_unserved` already.
+    /// Returns the version in which the hub serves the kind, if any. The group is requested before
+    /// its versions: most hubs have none of it. `None` is proven by the hub, except where it
+    /// `is_unserved` already.
     async fn ask<K, T>(
         &self,
         kind: &Kind<K, T>,

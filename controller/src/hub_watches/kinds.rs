@@ -8,7 +8,8 @@ use kube::core::PartialObjectMeta;
 
 use super::follower::Kind;
 
-/// The Works that may propagate a service: on a hub whose Karmada manages none, no object and no event matches.
+/// The Works that may propagate a service: on a hub whose Karmada manages none, no object and no
+/// event matches.
 pub(super) fn selector() -> String {
     format!(
         "{},{},!{}",
@@ -88,8 +89,8 @@ pub(super) fn dns_endpoints() -> Kind<DNSEndpoint, DNSEndpoint> {
     }
 }
 
-/// ClusterProfiles of a namespace as a kind that the hub may serve. `providers` are the names of the
-/// providers that the controller knows.
+/// ClusterProfiles of a namespace as a kind that the hub may serve. `providers` are the names of
+/// the providers that the controller knows.
 pub(super) fn cluster_profiles(
     namespace: &str,
     providers: Vec<Box<str>>,

@@ -29,8 +29,9 @@ impl Leadership {
     }
 }
 
-/// Goes on with a request only while this process leads: that is checked by the monotonic clock before each step of it, the one that
-/// sends it included. `None` where leadership ended before the answer.
+/// Goes on with a request only while this process leads: that is checked by the monotonic clock
+/// before each step of it, the one that sends it included. `None` where leadership ended before the
+/// answer.
 pub async fn while_leading<T>(
     leadership: &watch::Receiver<Leadership>,
     request: impl Future<Output = T>,

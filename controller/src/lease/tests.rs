@@ -152,7 +152,8 @@ fn what_clocks_show_decides_nothing() {
     let at = Instant::now();
     let year = 365 * 24 * 3600;
     let now = Timestamp::from_second(1_800_000_000).unwrap();
-    // What the holder's clock showed when it renewed, against this process's: both may jump at any time.
+    // What the holder's clock showed when it renewed, against this process's: both may jump at any
+    // time.
     for jump in [0, 3600, -3600, 40 * year, -40 * year] {
         let shown = now.checked_add(jiff_seconds(jump)).unwrap();
         let mut object = lease(Some("b"), Some(12));

@@ -1,5 +1,6 @@
-//! LookupQueue of MultiClusterServices on the hub. What a member holds decides how many are wanted, so a member must not decide how
-//! many requests the hub gets: they are made [`WIDTH`] at a time, members take turns, and an answer is remembered.
+//! LookupQueue of MultiClusterServices on the hub. What a member holds decides how many are wanted,
+//! so a member must not decide how many requests the hub gets: they are made [`WIDTH`] at a time,
+//! members take turns, and an answer is remembered.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
@@ -28,8 +29,8 @@ pub struct LookupQueue {
 }
 
 impl LookupQueue {
-    /// Wants a lookup because these members hold something of the service: it waits in the shortest of their queues. When to want
-    /// it again, where it was answered lately.
+    /// Wants a lookup because these members hold something of the service: it waits in the shortest
+    /// of their queues. When to want it again, where it was answered lately.
     pub fn want<'a>(
         &mut self,
         key: &ServiceKey,

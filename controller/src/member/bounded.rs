@@ -19,7 +19,8 @@ const MOST: usize = 4 * 1024 * 1024;
 /// Bytes of a refusal.
 const REFUSAL_MOST: usize = 1024 * 1024;
 
-/// A client's service whose answers end with an error where they are longer, but for those that the caller counts.
+/// A client's service whose answers end with an error where they are longer, but for those that the
+/// caller counts.
 #[derive(Clone, Debug)]
 pub(super) struct Bounded<S>(pub(super) S);
 

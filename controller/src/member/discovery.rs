@@ -39,8 +39,8 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// Nothing is known yet. A request may take as long as `deadline`; the fields of a ServiceImport are read again after
-    /// `schema_every`, whether or not anything changed.
+    /// Nothing is known yet. A request may take as long as `deadline`; the fields of a
+    /// ServiceImport are read again after `schema_every`, whether or not anything changed.
     pub(super) fn new(
         name: ClusterName,
         uid: String,
@@ -61,8 +61,8 @@ impl Discovery {
         }
     }
 
-    /// Looks once; gives what is served where that is news, or why it cannot be asked where that is. That something is not served is
-    /// debounced.
+    /// Looks once; gives what is served where that is news, or why it cannot be asked where that
+    /// is. That something is not served is debounced.
     pub(super) async fn look(&mut self) -> Option<Result<Served, Failure>> {
         let observed = match self.observe().await {
             Ok(observed) => observed,
@@ -141,8 +141,8 @@ impl Discovery {
         lookup::document(&self.client, path, self.deadline).await
     }
 
-    /// Gives once why it cannot be asked, when it was so twice in a row: an API server that starts refuses for a moment what it
-    /// grants. Of a member that does not answer the probes tell.
+    /// Gives once why it cannot be asked, when it was so twice in a row: an API server that starts
+    /// refuses for a moment what it grants. Of a member that does not answer the probes tell.
     fn note_outage(&mut self, failure: Failure) -> Option<Failure> {
         let times = match &self.outage {
             Some((before, times)) if *before == failure => times.saturating_add(1),

@@ -20,8 +20,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Creates the pace of probes that begin at this interval while all is well. They begin as often
-    /// during an outage, or more often.
+    /// Creates the pace of probes that begin at this interval while all is well. They begin as
+    /// often during an outage, or more often.
     pub(super) fn new(every: Duration) -> Self {
         Self { every }
     }

@@ -149,7 +149,8 @@ where
             }
     }
 
-    /// Goes on over a connection of its own: the one before was silent, or its list is to be confirmed.
+    /// Goes on over a connection of its own: the one before was silent, or its list is to be
+    /// confirmed.
     fn connect_again(&mut self) {
         let Some(connect) = &self.connect else { return };
         match connect() {
@@ -257,8 +258,9 @@ where
             tracing::debug!(cluster = %self.cluster, kind = self.kind(), ?end, steady, "watch ended");
             match end {
                 End::Reconnect => {}
-                // Where nobody answers the next request fails. Old API servers send no bookmarks of a kind of which nothing has
-                // changed since they started: that they are silent is no failure.
+                // Where nobody answers the next request fails. Old API servers send no bookmarks of
+                // a kind of which nothing has changed since they started: that they are silent is
+                // no failure.
                 End::Silent => self.connect_again(),
                 End::Broken(failure) if failure.kind == FailureKind::Excess => {
                     return self.fail(failure).await;
@@ -287,9 +289,9 @@ where
         Ok(())
     }
 
-    /// Whether the API server's state is older than what was observed of it: a watch from a version that is still to come
-    /// would be silent, or refused until it has come. It is asked until it answers: one that just starts refuses for a moment, and
-    /// would take the watch in the next.
+    /// Whether the API server's state is older than what was observed of it: a watch from a version
+    /// that is still to come would be silent, or refused until it has come. It is asked until it
+    /// answers: one that just starts refuses for a moment, and would take the watch in the next.
     async fn went_back(&mut self) -> Result<bool, Closed> {
         loop {
             let newest = timeout(self.source.settings.connect_deadline, self.source.newest());
@@ -527,8 +529,8 @@ fn locked(guard: &SharedGuard) -> MutexGuard<'_, DeletionGuard> {
     guard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether one version is older than another; versions are comparable as numbers (KEP-5504). Others are not compared, nor is 0,
-/// which stands for no version.
+/// Whether one version is older than another; versions are comparable as numbers (KEP-5504). Others
+/// are not compared, nor is 0, which stands for no version.
 pub(crate) fn is_before(one: &str, other: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number > 0);
     number(one).is_some_and(|one| number(other).is_some_and(|other| one < other))

@@ -1,7 +1,8 @@
 //! A list, page by page.
 //!
-//! Most lists are a page, which is read where the watch is. What is longer may be read by other threads: there a page keeps nobody
-//! waiting, and the objects of several API servers are decoded at one time. Its connection ends with it.
+//! Most lists are a page, which is read where the watch is. What is longer may be read by other
+//! threads: there a page keeps nobody waiting, and the objects of several API servers are decoded
+//! at one time. Its connection ends with it.
 
 use causeway_engine::model::{Failure, FailureKind};
 use kube::Resource;
@@ -73,8 +74,8 @@ where
     K: Resource<DynamicType: Default> + Send + 'static,
     D: Decoder<K>,
 {
-    /// All pages of a list of the most recent state, each object with its bytes. A list whose pages expire is asked for in one
-    /// piece.
+    /// All pages of a list of the most recent state, each object with its bytes. A list whose pages
+    /// expire is asked for in one piece.
     ///
     /// # Errors
     /// Where a page is refused, does not come in time, or more is sent than is listened to.
@@ -156,7 +157,8 @@ where
     async fn step(&mut self, cursor: &mut Cursor) -> Result<Step<K>, Failure> {
         loop {
             let left = self.settings.limits.bytes.saturating_sub(cursor.bytes);
-            // As many bytes as the shortest page may have: a longer one is asked for again, shorter.
+            // As many bytes as the shortest page may have: a longer one is asked for again,
+            // shorter.
             let shortest = self.settings.limits.object_bytes * LAST_PAGE as usize + ENVELOPE;
             let most = cursor.limit.map_or(left, |_| left.min(shortest));
             let mut objects = Vec::with_capacity(cursor.limit.unwrap_or_default() as usize);

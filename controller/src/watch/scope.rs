@@ -1,8 +1,8 @@
 //! A watch of the objects of some names, by a label selector that changes while it runs.
 //!
-//! A new name is listed while the watch goes on. Then the watch is opened again with the selector of
-//! all names, at the older of two versions: the one up to which the known names were reported, and
-//! that of the list. No event is missed; those that were reported already are skipped by their
+//! A new name is listed while the watch goes on. Then the watch is opened again with the selector
+//! of all names, at the older of two versions: the one up to which the known names were reported,
+//! and that of the list. No event is missed; those that were reported already are skipped by their
 //! versions. The objects of a name that is dropped are forgotten: their absence shows nothing.
 
 use std::collections::HashMap;

@@ -16,18 +16,21 @@ const TURNS: usize = 8;
 pub struct Settings {
     /// Objects a page of a list, at most.
     pub page: u32,
-    /// Bytes a page of a list, as far as the pages before it tell: one of JSON is held as a whole while it is read.
+    /// Bytes a page of a list, as far as the pages before it tell: one of JSON is held as a whole
+    /// while it is read.
     pub page_bytes: usize,
     /// Maximum time of a page.
     pub page_deadline: Duration,
     /// Maximum time until the answer to a watch request.
     pub connect_deadline: Duration,
-    /// After how long the API server is asked to end a watch; at most 290 s. Up to a sixth is taken off at random.
+    /// After how long the API server is asked to end a watch; at most 290 s. Up to a sixth is taken
+    /// off at random.
     pub watch_timeout: Duration,
     /// Time after that at which a watch counts as dead.
     pub margin: Duration,
-    /// After how long without a word a connection is taken for dead. An API server that was asked for bookmarks sends one a minute,
-    /// give or take two seconds, on a watch on which nothing happens; half a minute more is for slow networks.
+    /// After how long without a word a connection is taken for dead. An API server that was asked
+    /// for bookmarks sends one a minute, give or take two seconds, on a watch on which nothing
+    /// happens; half a minute more is for slow networks.
     pub silence: Duration,
     /// The pause before the second attempt.
     pub first_retry: Duration,
@@ -37,7 +40,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The pause after an API server said more.
     pub excess_retry: Duration,
-    /// Long lists that are read at one time; those that share it take turns, so that the first is complete long before the last.
+    /// Long lists that are read at one time; those that share it take turns, so that the first is
+    /// complete long before the last.
     pub turns: Arc<Semaphore>,
     /// The threads that read what is longer than a page; the watch's own where there are none.
     pub long_lists: Option<Handle>,

@@ -142,7 +142,8 @@ where
         };
         let mut request = request.map_err(kube::Error::BuildRequest).classified()?;
         if D::PROTOBUF && !self.metadata_only {
-            // Compressing a list of protobuf takes an API server longer than all else that it does for it.
+            // Compressing a list of protobuf takes an API server longer than all else that it does
+            // for it.
             request.headers_mut().insert(ACCEPT_ENCODING, UNCOMPRESSED);
         }
         let mut objects = 0;
@@ -202,7 +203,8 @@ where
             false => self.request.watch(&params, version),
         };
         let mut request = request.map_err(kube::Error::BuildRequest).classified()?;
-        // Kubernetes 1.37 compresses each event on its own, which the client's decoder does not follow.
+        // Kubernetes 1.37 compresses each event on its own, which the client's decoder does not
+        // follow.
         request.headers_mut().insert(ACCEPT_ENCODING, UNCOMPRESSED);
         self.send(request).await
     }

@@ -36,8 +36,8 @@ impl Target<'_> {
         (is_unwanted && is_there && !self.is_entered(desired)).then(|| delete_service(key, view))
     }
 
-    /// Whether a cluster of another network holds a copy that may lead to the companion, or may hold
-    /// one: what it holds is unknown. A copy that is as wanted leads elsewhere.
+    /// Whether a cluster of another network holds a copy that may lead to the companion, or may
+    /// hold one: what it holds is unknown. A copy that is as wanted leads elsewhere.
     fn is_entered(&self, desired: &Desired) -> bool {
         let network = self.index.network(self.name);
         let elsewhere = self.index.cluster_names().filter(|name| {

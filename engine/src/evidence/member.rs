@@ -69,8 +69,8 @@ impl MemberEvidence {
         self.of_slices().all(ListEvidence::is_listed)
     }
 
-    /// Whether all lists of EndpointSlices are those of the current watches, and initial lists alone
-    /// show which are absent.
+    /// Whether all lists of EndpointSlices are those of the current watches, and initial lists
+    /// alone show which are absent.
     pub(crate) fn slices_are_unconfirmed(&self) -> bool {
         let mut unconfirmed = self.of_slices();
         self.of_slices().all(ListEvidence::is_current)

@@ -270,8 +270,8 @@ impl DeletionGuard {
         loss
     }
 
-    /// Whether a list that is due, or that a person requested, lacks the objects that the one before
-    /// lacked, and few others, none of them with finalizers.
+    /// Whether a list that is due, or that a person requested, lacks the objects that the one
+    /// before lacked, and few others, none of them with finalizers.
     fn is_confirmed(&self, loss: &Loss, by_person: bool, now: Instant) -> bool {
         let has_finalizers = |id: &Id| self.observed.get(id).is_some_and(|one| one.has_finalizers);
         self.suspended.as_ref().is_some_and(|before| {

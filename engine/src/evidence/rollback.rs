@@ -112,8 +112,8 @@ impl Rollbacks {
     /// Applies a second list, which confirms the versions of its slices that the cluster has
     /// (`shown`). A version that was suspected before the list and that the cluster still does not
     /// show is lost. Returns the services of all suspected versions, which are to be reviewed: a
-    /// younger version is suspected again. Slices that the list does not cover (`is_listed`) are left
-    /// out.
+    /// younger version is suspected again. Slices that the list does not cover (`is_listed`) are
+    /// left out.
     pub(crate) fn confirm(
         &mut self,
         is_listed: impl Fn(&ServiceKey, &Uid) -> bool,

@@ -117,7 +117,8 @@ pub struct ShareReport {
 pub struct ProviderReport {
     /// Name of the cluster.
     pub cluster: String,
-    /// Way by which clusters of other networks reach it, if the service or its Cluster declares one.
+    /// Way by which clusters of other networks reach it, if the service or its Cluster declares
+    /// one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reach: Option<&'static str>,
     /// Diagnoses of the cluster.

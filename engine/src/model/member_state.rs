@@ -106,8 +106,8 @@ pub enum ConfigurationError {
         /// Name of the Secret.
         name: String,
     },
-    /// The controller does not know the ClusterProfile that the Cluster was made of, which is in that
-    /// namespace.
+    /// The controller does not know the ClusterProfile that the Cluster was made of, which is in
+    /// that namespace.
     ProfileUnknown(String),
     /// The ClusterProfiles of the namespace cannot be read.
     ProfilesUnreadable {

@@ -66,8 +66,8 @@ pub enum ProfileProblem {
 }
 
 impl Profile {
-    /// Reads a ClusterProfile. Of the providers that the controller knows, the first that the profile
-    /// offers is used (KEP-4322, "Access providers").
+    /// Reads a ClusterProfile. Of the providers that the controller knows, the first that the
+    /// profile offers is used (KEP-4322, "Access providers").
     pub fn read(profile: &ClusterProfile, known: &[Box<str>]) -> Self {
         let meta = &profile.metadata;
         let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();

@@ -44,8 +44,8 @@ impl Index {
             .add(keys.into_iter().map(Item::Service), priority);
     }
 
-    /// Marks every service that has a MultiClusterService, an export or an import, is in a namespace
-    /// whose Services are exported, or has leftovers.
+    /// Marks every service that has a MultiClusterService, an export or an import, is in a
+    /// namespace whose Services are exported, or has leftovers.
     pub fn mark_all_services(&mut self) {
         self.dirty.every_service = true;
     }

@@ -305,7 +305,8 @@ impl Member {
         self.clusterset.lost_services.get(key).copied()
     }
 
-    /// Returns another controller of the Multi-Cluster Services API in the member, by what it writes.
+    /// Returns another controller of the Multi-Cluster Services API in the member, by what it
+    /// writes.
     pub(crate) fn other_controller(&self) -> Option<&str> {
         let status_writer = self.clusterset.status_writers.values().next();
         status_writer.map(|status_writer| &**status_writer)

@@ -2,7 +2,8 @@
 //!
 //! A Cluster may request that the slices of exposed Services alone are watched in its member. The
 //! names are those of the MultiClusterServices that the member provides or consumes, and of its
-//! ServiceExports. A service whose name is new is unknown in the member until its slices are listed.
+//! ServiceExports. A service whose name is new is unknown in the member until its slices are
+//! listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -456,8 +456,8 @@ impl Planner<'_> {
         OfProvider::Known(proof)
     }
 
-    /// Notes and returns the entry by which the consumer reaches a provider; `None` where it reaches
-    /// the pods.
+    /// Notes and returns the entry by which the consumer reaches a provider; `None` where it
+    /// reaches the pods.
     ///
     /// # Errors
     /// The decision about all copies of a provider that the consumer does not reach.

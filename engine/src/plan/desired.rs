@@ -38,8 +38,8 @@ pub struct Desired {
     pub(crate) placement: Placement,
     /// Providers of the MultiClusterService that it does not use as they are.
     pub(crate) uses: ProviderUses,
-    /// Entry clusters of a MultiClusterService of type LoadBalancer; `None` if it has none, or one of
-    /// another type.
+    /// Entry clusters of a MultiClusterService of type LoadBalancer; `None` if it has none, or one
+    /// of another type.
     pub(crate) entry_clusters: Option<EntryClusters>,
     /// Names that DNS publishes.
     pub(crate) name: NamePlan,
@@ -119,8 +119,8 @@ impl Desired {
         }
     }
 
-    /// Returns the desired copies in a consumer; `None` if none are planned there, or if all members
-    /// are left untouched.
+    /// Returns the desired copies in a consumer; `None` if none are planned there, or if all
+    /// members are left untouched.
     pub(crate) fn copies_in(
         &self,
         exposure: Exposure,

@@ -1,8 +1,9 @@
 //! Names that DNS publishes for a service of type LoadBalancer: the DNSEndpoint on the hub.
 //!
 //! A target goes by the same evidence as an endpoint does, and never the last one: resolvers
-//! remember that a name has no address. A name has one owner ([`Index::name_owner`]); other services
-//! that request it do without. With a routing property each value of a cluster has its own records.
+//! remember that a name has no address. A name has one owner ([`Index::name_owner`]); other
+//! services that request it do without. With a routing property each value of a cluster has its own
+//! records.
 
 mod routing;
 
@@ -122,8 +123,8 @@ pub(super) fn plan(
     }
 }
 
-/// Clusters whose load balancers clients outside all clusters use: the entry clusters of the service
-/// if it has any, otherwise its providers.
+/// Clusters whose load balancers clients outside all clusters use: the entry clusters of the
+/// service if it has any, otherwise its providers.
 struct Entries<'a> {
     inputs: Inputs<'a>,
     placement: &'a Placement,

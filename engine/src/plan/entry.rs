@@ -227,7 +227,8 @@ struct Found<'a> {
     nodes: Option<BTreeSet<Box<str>>>,
 }
 
-/// Whether a Service leads to endpoints of a slice, or would if it had the same selector (`selected`).
+/// Whether a Service leads to endpoints of a slice, or would if it had the same selector
+/// (`selected`).
 fn leads_to(selected: bool, source: &SourceSlice) -> bool {
     !selected || source.manager == SliceManager::Pods
 }
@@ -501,8 +502,8 @@ fn refuses(service: &ServiceView, port: PortId) -> bool {
     !service.ingress.is_empty() && service.ingress.iter().all(of_address)
 }
 
-/// Lists the hostnames of a load balancer, at most sixteen. A text that is none is left out: its API
-/// server may be hostile.
+/// Lists the hostnames of a load balancer, at most sixteen. A text that is none is left out: its
+/// API server may be hostile.
 fn hostnames(service: &ServiceView) -> impl Iterator<Item = &str> {
     let ingress = service.ingress.iter().take(HOSTNAMES_MAX);
     let hostnames = ingress.filter_map(|one| one.hostname.as_deref().filter(|_| one.ip.is_none()));

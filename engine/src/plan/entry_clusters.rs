@@ -3,8 +3,8 @@
 //!
 //! The status of the MultiClusterService lists the addresses of the entry clusters that can serve.
 //! An address leaves it only by evidence: the cluster was observed without the address, no provider
-//! has a usable endpoint, or the hub no longer wants the cluster. An unreachable cluster retains its
-//! addresses, unless the service requests otherwise and another entry cluster serves.
+//! has a usable endpoint, or the hub no longer wants the cluster. An unreachable cluster retains
+//! its addresses, unless the service requests otherwise and another entry cluster serves.
 
 use std::collections::BTreeMap;
 

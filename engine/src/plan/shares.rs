@@ -288,8 +288,8 @@ impl Request<'_> {
 }
 
 /// Returns the hashes of the ready endpoints of these slices that are copied, given the ports of
-/// the provider's Service; `None` if a slice is behind a change of the ports, so that its copy stays
-/// as it is.
+/// the provider's Service; `None` if a slice is behind a change of the ports, so that its copy
+/// stays as it is.
 fn ready<'s>(
     sources: impl Iterator<Item = &'s Arc<SourceSlice>>,
     ports: &[ServicePort],

@@ -109,9 +109,9 @@ impl View<'_> {
         Some(Write::new(operation).with_events(events))
     }
 
-    /// Lists the other clusters to which the service is exported. The hub alone decides: nothing that
-    /// a member writes into its import is repeated here. While it is not known of some cluster whether
-    /// it imports the service, no entry goes that may be that cluster's.
+    /// Lists the other clusters to which the service is exported. The hub alone decides: nothing
+    /// that a member writes into its import is repeated here. While it is not known of some cluster
+    /// whether it imports the service, no entry goes that may be that cluster's.
     fn clusters_of_export(&self, name: &ClusterName, export: &ExportView) -> Vec<ClusterOfSet> {
         if self.clusterset.imports.is_untouched() {
             return export.clusters.clone();
@@ -233,8 +233,8 @@ impl View<'_> {
         imports.map(|(name, desired)| (name, &desired.copies))
     }
 
-    /// Lists the members of other networks than an exporter's that import the service, or may: those
-    /// of which a restarted controller knows nothing yet count. Their objects change nothing.
+    /// Lists the members of other networks than an exporter's that import the service, or may:
+    /// those of which a restarted controller knows nothing yet count. Their objects change nothing.
     fn importers_elsewhere(&self, name: &ClusterName) -> impl Iterator<Item = &ClusterName> {
         let network = self.index.network(name);
         let unknown = self.clusterset.without_import(NotImporting::Unknown);

@@ -29,8 +29,8 @@ use crate::reasons::Reason;
 impl View<'_> {
     /// Returns the state of Ready. A write conflict comes first, then a refused finalizer, then
     /// Karmada's management, then the first condition that does not hold, including one that stays
-    /// as it was. While anything is in progress, Ready stays as it was: it never reports a state too
-    /// early. Ready that is not True still becomes True if all stored conditions of the current
+    /// as it was. While anything is in progress, Ready stays as it was: it never reports a state
+    /// too early. Ready that is not True still becomes True if all stored conditions of the current
     /// generation hold.
     pub(super) fn ready(
         &self,

@@ -336,7 +336,8 @@ fn one_of_several_failures_is_reported_every_time() {
     }
     env.settle().forget_writes();
     let refusal = |number| Failure::new(FailureKind::Forbidden, format!("no {number}"));
-    // Each attempt fails in another way, and the texts are of ours: each of them is another failure.
+    // Each attempt fails in another way, and the texts are of ours: each of them is another
+    // failure.
     let mut texts = std::collections::BTreeSet::new();
     for number in 0..20 {
         env.server("member3").refuses = Some((Kind::Slice, refusal(number)));

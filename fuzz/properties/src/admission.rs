@@ -1,8 +1,9 @@
 //! Mutate, then validate: what the webhook makes of a change, and what it says of it.
 //!
-//! A document is `{"object": {}, "stored": {}, "request": {"uid": "", "namespace": "", "name": "", "dryRun": false}, "policy":
-//! {"missingService": "Warn", "unknownCluster": "Deny"}, "hub": {"service": {"type": "", "clusterIP": "", "ports": []},
-//! "clusters": [""], "idTaken": false}}`, of which only the object has to be there; without `stored` it is created.
+//! A document is `{"object": {}, "stored": {}, "request": {"uid": "", "namespace": "", "name": "",
+//! "dryRun": false}, "policy": {"missingService": "Warn", "unknownCluster": "Deny"}, "hub":
+//! {"service": {"type": "", "clusterIP": "", "ports": []}, "clusters": [""], "idTaken": false}}`,
+//! of which only the object has to be there; without `stored` it is created.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -222,7 +223,8 @@ fn mutated(change: &Change, object: &Value, id_taken: bool) -> (Value, Vec<Patch
     (patched, operations)
 }
 
-/// Only the permanent-id and the lists of clusters change, and a list only with the deprecated field that it takes over.
+/// Only the permanent-id and the lists of clusters change, and a list only with the deprecated
+/// field that it takes over.
 fn only_what_it_may(before: &Value, after: &Value, operations: &[PatchOperation]) {
     let touched: Vec<_> = operations
         .iter()
@@ -284,7 +286,8 @@ fn named(spec: &MultiClusterServiceSpec, role: ClusterField) -> BTreeSet<&str> {
         .collect()
 }
 
-/// No cluster is added that the object did not name, and an object that named some does not end up with all.
+/// No cluster is added that the object did not name, and an object that named some does not end up
+/// with all.
 fn nothing_widens(before: &MultiClusterServiceSpec, after: &MultiClusterServiceSpec) {
     for role in ROLES {
         let (before, after) = (named(before, role), named(after, role));
@@ -312,7 +315,8 @@ fn is_accepted(decision: &Decision) -> bool {
     matches!(decision, Decision::Allow { .. })
 }
 
-/// What validation accepts as it was sent it accepts after the mutation, and what is wrong with the spec stays the same.
+/// What validation accepts as it was sent it accepts after the mutation, and what is wrong with the
+/// spec stays the same.
 fn same_decision(sent: &Decision, mutated: &Decision, object: &Value) {
     assert!(
         !is_accepted(sent) || is_accepted(mutated),
@@ -334,7 +338,8 @@ fn same_decision(sent: &Decision, mutated: &Decision, object: &Value) {
     assert_eq!(errors(sent), errors(mutated), "of {object}");
 }
 
-/// What is accepted the parser reads: all that is created, and all that is made of what it could read.
+/// What is accepted the parser reads: all that is created, and all that is made of what it could
+/// read.
 fn what_is_accepted_is_readable(change: &Change, decision: &Decision) {
     let is_readable = |spec: &MultiClusterServiceSpec| MultiClusterService::try_from(spec).is_ok();
     let was_readable = match &change.stored {

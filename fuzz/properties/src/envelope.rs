@@ -126,7 +126,8 @@ impl Served {
     }
 }
 
-/// A hub with Service shop/foo, which has the ports http 80 and metrics 9090, with clusters a, b and c and nothing else.
+/// A hub with Service shop/foo, which has the ports http 80 and metrics 9090, with clusters a, b
+/// and c and nothing else.
 fn hub(path: &str) -> (u16, Bytes) {
     let named = |name: &str| json!({"metadata": {"name": name}});
     let all = ["a", "b", "c"].map(named);

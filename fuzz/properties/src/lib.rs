@@ -1,8 +1,10 @@
-//! What holds for any input of causeway: a property is a function of bytes that panics where it does not hold.
+//! What holds for any input of causeway: a property is a function of bytes that panics where it
+//! does not hold.
 //!
-//! `make fuzz` looks for counterexamples with libFuzzer (`fuzz/targets`); `make test` asks the same of every seed (`fuzz/seeds`)
-//! and of mutations of them that are the same every time (`tests/`). An input is a JSON document, so that a seed can be read and
-//! written by a person. One that is no document of the property's kind holds trivially.
+//! `make fuzz` looks for counterexamples with libFuzzer (`fuzz/targets`); `make test` asks the same
+//! of every seed (`fuzz/seeds`) and of mutations of them that are the same every time (`tests/`).
+//! An input is a JSON document, so that a seed can be read and written by a person. One that is no
+//! document of the property's kind holds trivially.
 //!
 //! | property | input |
 //! | --- | --- |

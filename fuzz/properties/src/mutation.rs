@@ -1,7 +1,8 @@
 //! Documents made of documents: JSON in, JSON of nearly the same shape out.
 //!
-//! A mutation of bytes seldom is JSON any more, and JSON seldom of the right shape. So strings become strings that mean something
-//! here, lists lose and repeat entries, fields come and go. The same seed gives the same outcome.
+//! A mutation of bytes seldom is JSON any more, and JSON seldom of the right shape. So strings
+//! become strings that mean something here, lists lose and repeat entries, fields come and go. The
+//! same seed gives the same outcome.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -42,8 +43,8 @@ impl Random {
     }
 }
 
-/// A mutation of a document as text; `None` where its bytes are to be mutated instead: it is no JSON, the outcome is longer
-/// than `max` bytes, or it is the one in `bytes_one_in`.
+/// A mutation of a document as text; `None` where its bytes are to be mutated instead: it is no
+/// JSON, the outcome is longer than `max` bytes, or it is the one in `bytes_one_in`.
 pub fn mutate(text: &[u8], max: usize, seed: u64, bytes_one_in: u64) -> Option<Vec<u8>> {
     let mut random = Random::new(seed);
     if random.one_in(bytes_one_in) {

@@ -1,7 +1,8 @@
 //! What the schema and the webhook accept the controller can plan.
 //!
-//! A document is `{"object": {}, "hub": {"service": {}, "clusters": [""]}, "members": {"NAME": {"services": [], "slices": [],
-//! "exports": [], "imports": []}}, "publish": false}`; `hub.service` is the spec of the hub's Service.
+//! A document is `{"object": {}, "hub": {"service": {}, "clusters": [""]}, "members": {"NAME":
+//! {"services": [], "slices": [], "exports": [], "imports": []}}, "publish": false}`; `hub.service`
+//! is the spec of the hub's Service.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -37,7 +38,8 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema::of("MultiClusterServic
 const NAMESPACE: &str = "shop";
 const NAME: &str = "foo";
 
-/// Panics where something is accepted that the controller cannot plan, or refused without a field to mend.
+/// Panics where something is accepted that the controller cannot plan, or refused without a field
+/// to mend.
 pub fn holds(input: &[u8]) {
     let Some(document) = crate::document(input) else {
         return;
@@ -233,7 +235,8 @@ impl Environment {
         self.observe_hub(HubEvent::MultiClusterServices(Signal::Listed(vec![object])));
     }
 
-    /// Plans and compares, whatever is known: neither panics, and what cannot be read is left as it is and said.
+    /// Plans and compares, whatever is known: neither panics, and what cannot be read is left as it
+    /// is and said.
     pub(crate) fn plan_anything(&self) -> Desired {
         let key = ServiceKey::new(NAMESPACE, NAME);
         let desired = plan(

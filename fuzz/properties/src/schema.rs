@@ -1,5 +1,6 @@
-//! What an API server does with an object of a structural schema (apiextensions.k8s.io/v1): unknown fields and nulls are dropped,
-//! the rest is validated. Of the schema's vocabulary as much as causeway's definitions use.
+//! What an API server does with an object of a structural schema (apiextensions.k8s.io/v1): unknown
+//! fields and nulls are dropped, the rest is validated. Of the schema's vocabulary as much as
+//! causeway's definitions use.
 
 use causeway::api::crds;
 use serde_json::{Map, Value, json};

@@ -9,7 +9,8 @@ use kube::Client;
 use kube::client::Body;
 use tower::service_fn;
 
-/// A client whose requests are answered by `answer`, given path and query: the status code and the body.
+/// A client whose requests are answered by `answer`, given path and query: the status code and the
+/// body.
 pub(crate) fn client(
     answer: impl Fn(&str) -> (u16, Bytes) + Clone + Send + Sync + 'static,
 ) -> Client {

@@ -1,6 +1,7 @@
 //! One odd object never ends a watch, nor does it hide the others.
 //!
-//! A document is `{"kind": "EndpointSlice", "items": [], "events": []}`: what an API server lists of a kind, then tells.
+//! A document is `{"kind": "EndpointSlice", "items": [], "events": []}`: what an API server lists
+//! of a kind, then tells.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +34,8 @@ const HANGS: Duration = Duration::from_secs(30);
 const LISTED: &str = "listed";
 const LAST: &str = "last";
 
-/// Panics where an odd object ends a watch or hides others, or where what is reported cannot be applied and planned.
+/// Panics where an odd object ends a watch or hides others, or where what is reported cannot be
+/// applied and planned.
 pub fn holds(input: &[u8]) {
     let Some(document) = crate::document(input) else {
         return;

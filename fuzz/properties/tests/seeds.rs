@@ -48,7 +48,8 @@ fn check(holds: fn(&[u8]), input: &[u8], what: &str) {
     }
 }
 
-/// Every seed, then for each a chain of documents, each made of the one before it; every so often it begins again.
+/// Every seed, then for each a chain of documents, each made of the one before it; every so often
+/// it begins again.
 fn hold(target: &str, holds: fn(&[u8])) {
     let (begun, mut made) = (Instant::now(), 0_u64);
     let seeds = seeds(target);

@@ -31,7 +31,8 @@ pub struct TraceArgs {
 pub struct TraceConfig {
     /// Destination; `None` if they are not sent.
     pub(super) endpoint: Option<Uri>,
-    /// The authorities of the collector's certificate, as a file of PEM; those of the system if there is none.
+    /// The authorities of the collector's certificate, as a file of PEM; those of the system if
+    /// there is none.
     pub(super) certificate: Option<String>,
     /// Whether those who call say which traces are sampled.
     pub(super) callers_decide: bool,

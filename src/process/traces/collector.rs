@@ -1,4 +1,5 @@
-//! The HTTP client of the collector: the one that reaches API servers, so that nothing else speaks HTTP and TLS in these processes.
+//! The HTTP client of the collector: the one that reaches API servers, so that nothing else speaks
+//! HTTP and TLS in these processes.
 
 use std::error::Error;
 use std::fmt;
@@ -23,7 +24,8 @@ use crate::process::supervise::with_causes;
 /// More of an answer is not read. A collector says in a few bytes that it took everything.
 const ANSWER_MAX: usize = 64 * 1024;
 
-/// Sends spans from whatever thread, and says in the log when that begins to fail and when it works again.
+/// Sends spans from whatever thread, and says in the log when that begins to fail and when it works
+/// again.
 pub(super) struct Collector {
     client: Client,
     runtime: Handle,
@@ -48,8 +50,8 @@ impl fmt::Debug for Collector {
 }
 
 impl Collector {
-    /// Sends within the runtime of the caller. Certificates of the collector are verified by the authorities in that file of PEM, else by
-    /// those of the system.
+    /// Sends within the runtime of the caller. Certificates of the collector are verified by the
+    /// authorities in that file of PEM, else by those of the system.
     ///
     /// # Errors
     /// Where the file cannot be read, or holds no certificate.

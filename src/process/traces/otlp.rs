@@ -1,7 +1,8 @@
-//! The SDK of OpenTelemetry: samples, gathers spans and hands them to the collector. It reads its variables `OTEL_*` itself.
+//! The SDK of OpenTelemetry: samples, gathers spans and hands them to the collector. It reads its
+//! variables `OTEL_*` itself.
 //!
-//! Spans wait in a queue of fixed length and are sent by a thread of its own: where the collector is slow, or is not there, spans are
-//! dropped, and nobody waits.
+//! Spans wait in a queue of fixed length and are sent by a thread of its own: where the collector
+//! is slow, or is not there, spans are dropped, and nobody waits.
 
 use std::error::Error;
 use std::sync::Arc;

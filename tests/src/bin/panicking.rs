@@ -1,4 +1,5 @@
-//! A process as causeway's are, with a bug: the work on its one request panics. The alert on panics is tested with it.
+//! A process as causeway's are, with a bug: the work on its one request panics. The alert on panics
+//! is tested with it.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -82,7 +82,8 @@ impl Installation {
         }
     }
 
-    /// The same with the programs and manifests of another version, for whatever is started or applied by it.
+    /// The same with the programs and manifests of another version, for whatever is started or
+    /// applied by it.
     #[must_use]
     pub fn of(&self, release: Release) -> Self {
         Self {
@@ -91,7 +92,8 @@ impl Installation {
         }
     }
 
-    /// A webhook to be started, with the rights of its ServiceAccount and a certificate of [`Installation::authority`].
+    /// A webhook to be started, with the rights of its ServiceAccount and a certificate of
+    /// [`Installation::authority`].
     pub fn webhook(&self) -> Launch {
         self.webhook_at(Ipv4Addr::LOCALHOST.into())
     }
@@ -103,8 +105,8 @@ impl Installation {
             .arg(format!("--tls-dir={}", tls.display()))
     }
 
-    /// A webhook to be started at this address; where its certificate comes from is still to be said. `tls` is what
-    /// [`Running::tls`] will say.
+    /// A webhook to be started at this address; where its certificate comes from is still to be
+    /// said. `tls` is what [`Running::tls`] will say.
     pub fn webhook_without_certificate(&self, address: IpAddr, tls: &Path) -> Launch {
         serving(self.launch("causeway-webhook"), address, tls)
     }
@@ -129,8 +131,8 @@ impl Installation {
         self.launch_with(account, &self.kubeconfig_through(account, hub, url))
     }
 
-    /// Has the hub's API server ask this webhook: applies the manifest for hubs without nodes. Until the
-    /// webhook is seen to be asked.
+    /// Has the hub's API server ask this webhook: applies the manifest for hubs without nodes.
+    /// Until the webhook is seen to be asked.
     pub async fn register(&self, webhook: &Running) {
         let file = self.release.manifest("hub/options/webhook-by-url.yaml");
         let configuration = std::fs::read_to_string(&file)
@@ -146,7 +148,8 @@ impl Installation {
         self.asked(webhook).await;
     }
 
-    /// Waits until the API server asks the webhook: it learns of a configuration a moment after it is stored.
+    /// Waits until the API server asks the webhook: it learns of a configuration a moment after it
+    /// is stored.
     pub async fn asked(&self, webhook: &Running) {
         let probe = "apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService
@@ -294,8 +297,8 @@ spec: {types: [CrossCluster]}
             .expect("a certificate")
     }
 
-    /// Writes `tls.crt` and `tls.key` into a directory, made if need be. The key is written first, so that a
-    /// reader of the certificate finds its key.
+    /// Writes `tls.crt` and `tls.key` into a directory, made if need be. The key is written first,
+    /// so that a reader of the certificate finds its key.
     pub fn write_certificate(&self, directory: &Path, credentials: &Credentials) {
         std::fs::create_dir_all(directory).expect("a directory for a certificate");
         for (file, content) in [

@@ -1,4 +1,5 @@
-//! causeway itself: its own manifests, its own programs, and the rights that the manifests give them.
+//! causeway itself: its own manifests, its own programs, and the rights that the manifests give
+//! them.
 
 mod environment;
 mod install;

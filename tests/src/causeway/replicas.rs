@@ -1,5 +1,5 @@
-//! Webhooks behind the Service of the manifests, without pods: what a kubelet, the controller of Deployments and that
-//! of EndpointSlices would do.
+//! Webhooks behind the Service of the manifests, without pods: what a kubelet, the controller of
+//! Deployments and that of EndpointSlices would do.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -27,8 +27,8 @@ const ENDED: Duration = Duration::from_secs(60);
 /// cluster.
 const LAG: Duration = Duration::from_secs(2);
 
-/// Webhooks that the hub's API server reaches through their Service: it sends new connections to those that were ready
-/// when their kubelet last asked.
+/// Webhooks that the hub's API server reaches through their Service: it sends new connections to
+/// those that were ready when their kubelet last asked.
 pub struct Replicas<'a> {
     hub: &'a Cluster,
     launch: Box<dyn Fn() -> Launch + Send + Sync + 'a>,
@@ -38,8 +38,8 @@ pub struct Replicas<'a> {
 }
 
 impl<'a> Replicas<'a> {
-    /// None yet; `launch` says how one is started. The Service and what the probe is to be are those of the manifests,
-    /// which must have been applied.
+    /// None yet; `launch` says how one is started. The Service and what the probe is to be are
+    /// those of the manifests, which must have been applied.
     pub async fn new(hub: &'a Cluster, launch: impl Fn() -> Launch + Send + Sync + 'a) -> Self {
         let deployments = Api::<Deployment>::namespaced(hub.client(), NAMESPACE);
         let deployment = deployments.get(NAME).await;
@@ -69,9 +69,10 @@ impl<'a> Replicas<'a> {
         self.running.push(replica);
     }
 
-    /// A rolling restart as a Deployment with `maxUnavailable: 0, maxSurge: 1` makes it: one after the other gets a
-    /// successor and, once that is among the endpoints, SIGTERM; its end is not waited for. Nobody takes it out of the
-    /// endpoints but its kubelet, two seconds after it has seen it unready.
+    /// A rolling restart as a Deployment with `maxUnavailable: 0, maxSurge: 1` makes it: one after
+    /// the other gets a successor and, once that is among the endpoints, SIGTERM; its end is not
+    /// waited for. Nobody takes it out of the endpoints but its kubelet, two seconds after it has
+    /// seen it unready.
     pub async fn restart(&mut self) {
         for _ in 0..self.running.len() {
             self.add().await;
@@ -182,8 +183,8 @@ impl Probe {
     }
 }
 
-/// The one endpoint of an EndpointSlice of the webhook's Service. Each has a slice of its own, for the replicas listen
-/// on different ports of one address.
+/// The one endpoint of an EndpointSlice of the webhook's Service. Each has a slice of its own, for
+/// the replicas listen on different ports of one address.
 #[derive(Clone)]
 struct Endpoint {
     slices: Api<EndpointSlice>,
@@ -234,8 +235,8 @@ impl Endpoint {
     }
 }
 
-/// Registers the webhook by its Service, as the manifest for hubs with nodes does. `ca_pem` goes into every
-/// caBundle; without one that is left to others.
+/// Registers the webhook by its Service, as the manifest for hubs with nodes does. `ca_pem` goes
+/// into every caBundle; without one that is left to others.
 pub async fn register_by_service(hub: &Cluster, ca_pem: Option<&str>) {
     let file = manifest("hub/webhook-by-service.yaml");
     let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("cannot read {file}: {e}"));
@@ -253,8 +254,8 @@ pub async fn register_by_service(hub: &Cluster, ca_pem: Option<&str>) {
     hub.apply(&list.to_string()).await.ok();
 }
 
-/// Waits until the API server asks a webhook and gets an answer of it: it learns of configurations and endpoints a
-/// moment after they are stored.
+/// Waits until the API server asks a webhook and gets an answer of it: it learns of configurations
+/// and endpoints a moment after they are stored.
 pub async fn answered(hub: &Cluster) {
     let probe = "apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService

@@ -30,7 +30,8 @@ rules:
 
 pub(super) const VALIDITY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// The controllers that run in a member: all that make EndpointSlices from workloads, and housekeeping.
+/// The controllers that run in a member: all that make EndpointSlices from workloads, and
+/// housekeeping.
 const MEMBER_CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpointslice-controller,\
     endpointslice-mirroring-controller,endpoints-controller,namespace-controller,garbage-collector-controller,\
     serviceaccount-controller,serviceaccount-token-controller,clusterrole-aggregation-controller";
@@ -50,7 +51,8 @@ pub(crate) struct Plan {
     /// Second number of the addresses of its pods.
     pub(crate) pod_block: u8,
     pub(crate) dual_stack: bool,
-    /// Whether it is a member that takes part in a clusterset: see [`crate::fleet::Builder::clusterset`].
+    /// Whether it is a member that takes part in a clusterset: see
+    /// [`crate::fleet::Builder::clusterset`].
     pub(crate) clusterset: bool,
     pub(crate) directory: PathBuf,
     pub(crate) etcd: String,
@@ -128,7 +130,8 @@ pub(super) fn write_certificates(plan: &Plan, authority: &Authority, now: System
     }
 }
 
-/// Writes the tokens of the cluster's users and a kubeconfig for each; returns the administrator's token.
+/// Writes the tokens of the cluster's users and a kubeconfig for each; returns the administrator's
+/// token.
 pub(super) fn write_users(plan: &Plan, url: &str, authority: &Authority) -> String {
     let mut tokens = String::new();
     let mut add = |file: &str, user: &str, group: &str| {
@@ -227,8 +230,8 @@ const OF_KUBERNETES: &[&str] = &[
     "--profiling=false",
 ];
 
-/// Returns the controller manager of a cluster: that of Kubernetes where nodes are real, otherwise the
-/// testbed's, which has the few controllers that the cluster needs.
+/// Returns the controller manager of a cluster: that of Kubernetes where nodes are real, otherwise
+/// the testbed's, which has the few controllers that the cluster needs.
 pub(super) fn controller_manager(plan: &Plan) -> Program {
     let file = |name: &str| plan.directory.join(name).display().to_string();
     let name = "kube-controller-manager";

@@ -43,8 +43,8 @@ async fn groups(cluster: &Cluster) -> Result<BTreeSet<String>, kube::Error> {
     Ok(served.groups.into_iter().map(|group| group.name).collect())
 }
 
-/// Returns idle clusters of these names, with those that they lack. `None` if there are none. Those
-/// whose API servers do not follow their stores back to the start in time end.
+/// Returns idle clusters of these names, with those that they lack. `None` if there are none. Drops
+/// clusters that are not as at their start within [`RENEWED_WITHIN`].
 pub(super) async fn take(builder: &Builder) -> Option<Clusters> {
     let mut taken = {
         let mut idle = idle();
@@ -86,8 +86,8 @@ impl Clusters {
         self.all().filter(|cluster| !cluster.is_asleep())
     }
 
-    /// Wakes the hub and so many members, and brings the stores back to what they held at the start,
-    /// while the API servers run: they watch their stores. Further members sleep on.
+    /// Wakes the hub and so many members, and brings the stores back to what they held at the
+    /// start, while the API servers run: they watch their stores. Further members sleep on.
     async fn renew(&mut self, members: usize) {
         self.store.resume();
         let mut origin = self.origin.take().expect("clusters to be used again");

@@ -1,4 +1,5 @@
-//! The collect controller of one member: `pkg/controllers/multiclusterservice/endpointslice_collect_controller.go`.
+//! The collect controller of one member:
+//! `pkg/controllers/multiclusterservice/endpointslice_collect_controller.go`.
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DynamicObject, ListParams, TypeMeta};
@@ -38,7 +39,8 @@ struct Collector {
 }
 
 impl Collector {
-    /// Reconcile and collectTargetEndpointSlice: a MultiClusterService that is new here has its slices collected.
+    /// Reconcile and collectTargetEndpointSlice: a MultiClusterService that is new here has its
+    /// slices collected.
     async fn reconcile(&self, key: &Key) -> Result<(), Error> {
         let Some(work) = self.plane.work(key).await? else {
             return Ok(());
@@ -69,7 +71,8 @@ impl Collector {
         Ok(())
     }
 
-    /// handleEndpointSliceEvent: a slice of a service that is provided here is collected; one that is gone is given up.
+    /// handleEndpointSliceEvent: a slice of a service that is provided here is collected; one that
+    /// is gone is given up.
     async fn handle(&self, key: &Key) -> Result<(), Error> {
         let Some(slice) = self
             .member

@@ -1,4 +1,5 @@
-//! The dispatch controller: `pkg/controllers/multiclusterservice/endpointslice_dispatch_controller.go`.
+//! The dispatch controller:
+//! `pkg/controllers/multiclusterservice/endpointslice_dispatch_controller.go`.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,11 @@
-//! The execution controller of one member, and what it does there: `pkg/controllers/execution/execution_controller.go`,
-//! `pkg/util/objectwatcher/objectwatcher.go`.
+//! The execution controller of one member, and what it does there:
+//! `pkg/controllers/execution/execution_controller.go`, `pkg/util/objectwatcher/objectwatcher.go`.
 //!
-//! Two rules do harm where Karmada is not alone. A Work that is being deleted takes its object along if that bears `karmada.io/managed=true`,
-//! whatever finalizers the Work has and even where its dispatching is suspended (handleWorkDelete comes first; isManagedResource): a
-//! provider's own slice bears that label once Karmada propagated its Service, for Kubernetes copies a Service's labels to its slices. And
-//! every change in the member that is not its own is put back (onUpdate).
+//! Two rules do harm where Karmada is not alone. A Work that is being deleted takes its object
+//! along if that bears `karmada.io/managed=true`, whatever finalizers the Work has and even where
+//! its dispatching is suspended (handleWorkDelete comes first; isManagedResource): a provider's own
+//! slice bears that label once Karmada propagated its Service, for Kubernetes copies a Service's
+//! labels to its slices. And every change in the member that is not its own is put back (onUpdate).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -84,7 +85,8 @@ impl Versions {
             .remove(&(kind, Key::of(object)));
     }
 
-    /// onAdd, onUpdate, onDelete: what happens to an object is a matter of the Work that it names, or named before.
+    /// onAdd, onUpdate, onDelete: what happens to an object is a matter of the Work that it names,
+    /// or named before.
     fn follow(&self, kind: &str, change: Change<DynamicObject>, works: &Adder) {
         let (named_by, current) = match change {
             Change::Added(new) => (new.clone(), Some(new)),
@@ -288,8 +290,9 @@ impl Executor<'_> {
     }
 }
 
-/// retainClusterFields: what controllers of the member set stays, but for labels and annotations that Karmada noted as its own and wants no
-/// more (`pkg/util/label.go`, RetainLabels; `pkg/util/annotation.go`, RetainAnnotations).
+/// retainClusterFields: what controllers of the member set stays, but for labels and annotations
+/// that Karmada noted as its own and wants no more (`pkg/util/label.go`, RetainLabels;
+/// `pkg/util/annotation.go`, RetainAnnotations).
 fn retain(desired: &mut DynamicObject, observed: &DynamicObject) {
     desired
         .metadata

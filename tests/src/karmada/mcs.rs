@@ -119,7 +119,8 @@ impl Controller {
         applied
     }
 
-    /// `pkg/webhook/multiclusterservice/mutating.go` gives each an identity; where no webhook is registered, this stands for it.
+    /// `pkg/webhook/multiclusterservice/mutating.go` gives each an identity; where no webhook is
+    /// registered, this stands for it.
     async fn identified(&self, service: MultiClusterService) -> Result<MultiClusterService, Error> {
         if !id(&service).is_empty() {
             return Ok(service);
@@ -164,7 +165,8 @@ impl Controller {
             .await
     }
 
-    /// propagateMultiClusterService: the service itself, as a Work that does nothing, in each provider's namespace.
+    /// propagateMultiClusterService: the service itself, as a Work that does nothing, in each
+    /// provider's namespace.
     async fn propagate(
         &self,
         service: &MultiClusterService,
@@ -215,7 +217,8 @@ impl Controller {
         Ok(())
     }
 
-    /// retrieveMultiClusterService and cleanProviderEndpointSliceWork: where it is provided no more, what was collected goes, then its own Work.
+    /// retrieveMultiClusterService and cleanProviderEndpointSliceWork: where it is provided no
+    /// more, what was collected goes, then its own Work.
     async fn retrieve_works(
         &self,
         service: &MultiClusterService,
@@ -300,7 +303,8 @@ impl Controller {
             .await?)
     }
 
-    /// propagateService and buildResourceBinding: providers and consumers alike get the Service, whatever is there.
+    /// propagateService and buildResourceBinding: providers and consumers alike get the Service,
+    /// whatever is there.
     async fn bind(
         &self,
         template: &DynamicObject,
@@ -369,8 +373,8 @@ pub(super) fn binding_of(
     binding
 }
 
-/// cleanProviderClustersEndpointSliceWork (`endpointslice_collect_controller.go`): deletes what was collected, or, where ServiceExport's
-/// controllers collect it too, leaves it to them.
+/// cleanProviderClustersEndpointSliceWork (`endpointslice_collect_controller.go`): deletes what was
+/// collected, or, where ServiceExport's controllers collect it too, leaves it to them.
 pub(super) async fn give_up(plane: &Plane, mut collected: Work) -> Result<(), Error> {
     let others = collected
         .label(names::COLLECTED_BY)
@@ -396,7 +400,8 @@ pub(super) async fn give_up(plane: &Plane, mut collected: Work) -> Result<(), Er
 }
 
 impl Plane {
-    /// Makes a binding, or changes of an existing one what its maker decides: where the scheduler put it stays.
+    /// Makes a binding, or changes of an existing one what its maker decides: where the scheduler
+    /// put it stays.
     pub(super) async fn keep_binding(&self, wanted: ResourceBinding) -> Result<(), Error> {
         let bindings = self.bindings(&wanted.namespace().unwrap_or_default());
         let name = wanted.name_any();

@@ -1,11 +1,14 @@
-//! Karmada, as it behaves beside others: what carries MultiClusterServices and propagates Services there, written from what
-//! its sources do (karmada-io/karmada, v1.19), against the hub and the members of a fleet. Each module names the files that it follows.
+//! Karmada, as it behaves beside others: what carries MultiClusterServices and propagates Services
+//! there, written from what its sources do (karmada-io/karmada, v1.19), against the hub and the
+//! members of a fleet. Each module names the files that it follows.
 //!
-//! It is to do harm where Karmada does. What it leaves out makes no difference to others: Events, rate limits, overrides, priorities,
-//! `preserveResourcesOnDeletion`, clusters that are not ready (a member that does not answer fails requests, which are tried again), and
-//! caches: it reads what is stored, where Karmada may read what was.
+//! It is to do harm where Karmada does. What it leaves out makes no difference to others: Events,
+//! rate limits, overrides, priorities, `preserveResourcesOnDeletion`, clusters that are not ready
+//! (a member that does not answer fails requests, which are tried again), and caches: it reads what
+//! is stored, where Karmada may read what was.
 //!
-//! Its webhooks have no part here: identities that they would give are given by whoever makes an object.
+//! Its webhooks have no part here: identities that they would give are given by whoever makes an
+//! object.
 
 mod binding;
 mod collect;
@@ -49,7 +52,8 @@ pub struct Karmada {
     process: Mutex<Option<Process>>,
 }
 
-/// Applies Karmada's definitions to a hub, and what causeway's manifests add on a Karmada control plane.
+/// Applies Karmada's definitions to a hub, and what causeway's manifests add on a Karmada control
+/// plane.
 pub async fn define(hub: &Cluster) {
     hub.apply(DEFINITIONS).await.ok();
     create_namespace(hub.client(), "karmada-cluster").await;
@@ -59,8 +63,9 @@ pub async fn define(hub: &Cluster) {
 }
 
 impl Karmada {
-    /// Brings Karmada's definitions and the execution namespaces of all members. Nothing runs yet. The definition of MultiClusterService is
-    /// whoever's it is: it must be there before the gate is on.
+    /// Brings Karmada's definitions and the execution namespaces of all members. Nothing runs yet.
+    /// The definition of MultiClusterService is whoever's it is: it must be there before the gate
+    /// is on.
     pub async fn install(fleet: &Fleet) {
         let hub = fleet.hub();
         define(hub).await;
@@ -72,14 +77,15 @@ impl Karmada {
         }
     }
 
-    /// [`Karmada::install`], and starts its controllers; the feature gate `MultiClusterService` is off, as it is by default.
+    /// [`Karmada::install`], and starts its controllers; the feature gate `MultiClusterService` is
+    /// off, as it is by default.
     pub async fn start(fleet: &Fleet) -> Self {
         Self::install(fleet).await;
         Self::run(fleet, None)
     }
 
-    /// Controllers that see nothing but this namespace, so that tests which share a fleet have each their own, after one
-    /// [`Karmada::install`].
+    /// Controllers that see nothing but this namespace, so that tests which share a fleet have each
+    /// their own, after one [`Karmada::install`].
     pub fn within(space: &Space<'_>) -> Self {
         Self::run(space.fleet(), Some(space.name()))
     }
@@ -101,9 +107,10 @@ impl Karmada {
         karmada
     }
 
-    /// Starts karmada-controller-manager again with the feature gate `MultiClusterService` on or off
-    /// (`cmd/controller-manager/app/controllermanager.go`). Off, nobody carries MultiClusterServices or takes finalizers of their Works
-    /// away; Works are executed all the same.
+    /// Starts karmada-controller-manager again with the feature gate `MultiClusterService` on or
+    /// off (`cmd/controller-manager/app/controllermanager.go`). Off, nobody carries
+    /// MultiClusterServices or takes finalizers of their Works away; Works are executed all the
+    /// same.
     pub fn gate(&self, on: bool) {
         self.stop();
         self.gate.store(on, Ordering::Relaxed);
@@ -161,8 +168,9 @@ pub async fn works_of(hub: &Cluster, space: &Space<'_>, service: &str) -> Vec<Wo
     works.unwrap_or_else(|e| panic!("cannot list Works: {e}"))
 }
 
-/// Waits until the execution controllers have reported what became of every Work of a MultiClusterService, which is the last that is written
-/// of it while nothing changes; the versions then, by namespace and name. Whoever waits has seen the endpoints arrive: all Works are there.
+/// Waits until the execution controllers have reported what became of every Work of a
+/// MultiClusterService, which is the last that is written of it while nothing changes; the versions
+/// then, by namespace and name. Whoever waits has seen the endpoints arrive: all Works are there.
 pub async fn at_rest(
     hub: &Cluster,
     space: &Space<'_>,
@@ -228,7 +236,8 @@ async fn all(controllers: Vec<LocalBoxFuture<'static, ()>>) {
     }
 }
 
-/// A thread with a runtime of its own, so that what a test does cannot hold it up. It ends where it is dropped.
+/// A thread with a runtime of its own, so that what a test does cannot hold it up. It ends where it
+/// is dropped.
 struct Process {
     running: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,

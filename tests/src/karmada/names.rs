@@ -1,7 +1,9 @@
 //! Karmada's labels, annotations, finalizers and names.
 //!
-//! Sources: `pkg/util/constants.go`, `pkg/util/names/names.go`, `pkg/apis/work/v1alpha2/well_known_constants.go`,
-//! `pkg/apis/networking/v1alpha1/well_known_constants.go`, `pkg/apis/policy/v1alpha1/well_known_constants.go`.
+//! Sources: `pkg/util/constants.go`, `pkg/util/names/names.go`,
+//! `pkg/apis/work/v1alpha2/well_known_constants.go`,
+//! `pkg/apis/networking/v1alpha1/well_known_constants.go`,
+//! `pkg/apis/policy/v1alpha1/well_known_constants.go`.
 
 use sha2::{Digest as _, Sha256};
 
@@ -83,7 +85,8 @@ pub fn cluster_of(namespace: &str) -> Option<&str> {
     namespace.strip_prefix(EXECUTION_SPACE)
 }
 
-/// The name of an object's Work (GenerateWorkName). The hash is another than Karmada's: it only has to tell kinds and namespaces apart.
+/// The name of an object's Work (GenerateWorkName). The hash is another than Karmada's: it only has
+/// to tell kinds and namespaces apart.
 pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     let name = name.to_lowercase();
     let digest = Sha256::digest(format!("{namespace}-{name}-{kind}").to_lowercase());

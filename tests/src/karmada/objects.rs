@@ -14,7 +14,8 @@ use serde_json::Value;
 use super::names;
 use super::queue::Error;
 
-/// The definitions of Work and ResourceBinding, as far as they matter: what they hold is not checked.
+/// The definitions of Work and ResourceBinding, as far as they matter: what they hold is not
+/// checked.
 pub const DEFINITIONS: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -233,7 +234,8 @@ impl Work {
     }
 }
 
-/// Takes off what an API server fills in (`pkg/resourceinterpreter/default/native/prune/prune.go`, RemoveIrrelevantFields).
+/// Takes off what an API server fills in (`pkg/resourceinterpreter/default/native/prune/prune.go`,
+/// RemoveIrrelevantFields).
 pub(super) fn prune(object: &mut DynamicObject) {
     let metadata = std::mem::take(&mut object.metadata);
     object.metadata.name = metadata.name;
@@ -257,8 +259,8 @@ pub(super) fn prune(object: &mut DynamicObject) {
     }
 }
 
-/// Notes in the object which of its annotations and labels are Karmada's, and whose Work it is (`pkg/util/work.go`,
-/// SetLabelsAndAnnotationsForWorkload).
+/// Notes in the object which of its annotations and labels are Karmada's, and whose Work it is
+/// (`pkg/util/work.go`, SetLabelsAndAnnotationsForWorkload).
 fn record(object: &mut DynamicObject, work_id: &str) {
     let mut annotations: Vec<String> = object.annotations().keys().cloned().collect();
     annotations.extend([names::MANAGED_ANNOTATIONS, names::MANAGED_LABELS].map(str::to_owned));
@@ -273,8 +275,9 @@ fn record(object: &mut DynamicObject, work_id: &str) {
     noted.insert(names::MANAGED_LABELS.to_owned(), labels.join(","));
 }
 
-/// Makes or updates a Work that keeps this object (`pkg/controllers/ctrlutil/work.go`, CreateOrUpdateWork, and what
-/// `pkg/webhook/work/mutating.go` adds). What is on its way out is not touched.
+/// Makes or updates a Work that keeps this object (`pkg/controllers/ctrlutil/work.go`,
+/// CreateOrUpdateWork, and what `pkg/webhook/work/mutating.go` adds). What is on its way out is not
+/// touched.
 pub(super) async fn keep_work(
     hub: &Client,
     wanted: Work,
@@ -360,7 +363,8 @@ pub(super) fn condition(type_: &str, status: bool, reason: &str, message: &str) 
     }
 }
 
-/// Stores a condition among those of an object, again after each conflict. An object that is gone needs none.
+/// Stores a condition among those of an object, again after each conflict. An object that is gone
+/// needs none.
 pub(super) async fn store_condition<K>(
     objects: &Api<K>,
     name: &str,

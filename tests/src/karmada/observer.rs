@@ -1,4 +1,5 @@
-//! Every EndpointSlice and every Service foo of a namespace, as watches see them change: no moment is missed.
+//! Every EndpointSlice and every Service foo of a namespace, as watches see them change: no moment
+//! is missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -71,7 +72,8 @@ impl Observer {
         .await;
     }
 
-    /// No moment in these members was without these endpoints, and no Service went or got another address.
+    /// No moment in these members was without these endpoints, and no Service went or got another
+    /// address.
     pub fn nothing_lacked(&self, stayed: &[(&str, &[RunningPod])]) {
         let seen = self.seen.lock().expect("nobody panics with it");
         for (name, pods) in stayed {

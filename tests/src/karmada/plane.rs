@@ -12,7 +12,8 @@ use super::names;
 use super::objects::{ResourceBinding, Work, update};
 use super::queue::{Change, Error, Key, watch};
 
-/// The hub, and the members that it knows. Every one counts as ready: one that does not answer fails requests, which are tried again.
+/// The hub, and the members that it knows. Every one counts as ready: one that does not answer
+/// fails requests, which are tried again.
 #[derive(Clone)]
 pub(super) struct Plane {
     pub(super) hub: Client,
@@ -32,7 +33,8 @@ impl Plane {
         self.members.iter().any(|member| member.name == cluster)
     }
 
-    /// The clusters named, or all (`pkg/util/helper/mcs.go`, GetProviderClusters and GetConsumerClusters).
+    /// The clusters named, or all (`pkg/util/helper/mcs.go`, GetProviderClusters and
+    /// GetConsumerClusters).
     pub(super) fn clusters(&self, named: &[ClusterSelector]) -> BTreeSet<String> {
         if named.is_empty() {
             self.members

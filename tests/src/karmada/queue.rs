@@ -85,8 +85,8 @@ impl Queue {
         Adder(self.sender.clone())
     }
 
-    /// Works off the keys for ever, one at a time. What fails is tried again after 5 ms, twice that, and so on
-    /// (`pkg/sharedcli/ratelimiterflag`); here for 5 s at most.
+    /// Works off the keys for ever, one at a time. What fails is tried again after 5 ms, twice
+    /// that, and so on (`pkg/sharedcli/ratelimiterflag`); here for 5 s at most.
     pub(super) async fn work(self, mut reconcile: impl AsyncFnMut(&Key) -> Result<(), Error>) {
         let adder = self.adder();
         let mut failures: HashMap<Key, u32> = HashMap::new();

@@ -8,7 +8,8 @@ use crate::reaper::{Reaper, Undo};
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// containerd's shims and the pods outlive containerd. Their mounts are below the directory of the node.
+/// containerd's shims and the pods outlive containerd. Their mounts are below the directory of the
+/// node.
 const END: &str = r#"
 processes=$1 directory=$2; shift 2
 for attempt in $(seq 100); do
@@ -31,7 +32,8 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes it. At the end what runs in it is killed, and what is mounted below `directory` is unmounted.
+    /// Makes it. At the end what runs in it is killed, and what is mounted below `directory` is
+    /// unmounted.
     pub(super) fn new(reaper: &Arc<Reaper>, name: &str, directory: &Path) -> Self {
         let groups: Vec<_> = hierarchies().map(|root| root.join(name)).collect();
         let first = Path::new(ROOT).join("pids");

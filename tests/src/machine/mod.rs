@@ -1,5 +1,5 @@
-//! Real nodes: containerd, runc and a kubelet, and pods from images, each node in a network namespace and a cgroup of its own.
-//! Needs root on Linux.
+//! Real nodes: containerd, runc and a kubelet, and pods from images, each node in a network
+//! namespace and a cgroup of its own. Needs root on Linux.
 
 mod cgroup;
 mod prerequisites;
@@ -34,7 +34,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Starts it, and waits until the API server knows it. It is ready a while later: [`Machine::ready`].
+    /// Starts it, and waits until the API server knows it. It is ready a while later:
+    /// [`Machine::ready`].
     pub(crate) async fn start(
         cluster: &ControlPlane,
         network: &NodeNetwork,

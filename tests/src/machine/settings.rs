@@ -56,8 +56,8 @@ pub(super) fn write(
     }
 }
 
-/// Version 2 of the format, which containerd 1.6 and 2 read. Without CAP_SYS_RESOURCE no score can be lowered; the network
-/// namespaces of pods stay out of /run/netns, which others use.
+/// Version 2 of the format, which containerd 1.6 and 2 read. Without CAP_SYS_RESOURCE no score can
+/// be lowered; the network namespaces of pods stay out of /run/netns, which others use.
 fn containerd(directory: &Path) -> String {
     let at = directory.display();
     format!(

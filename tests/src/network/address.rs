@@ -8,8 +8,9 @@ use super::{Network, is_root};
 /// Documentation range (RFC 5737): asked for a route, and never sent anything.
 const SOMEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 51, 100, 1), 9);
 
-/// An address of this machine that may stand in an EndpointSlice: none of the loopback. As root it is one of a network
-/// made for it, else one that the machine has; `network` makes a network that lasts as long as the fleet.
+/// An address of this machine that may stand in an EndpointSlice: none of the loopback. As root it
+/// is one of a network made for it, else one that the machine has; `network` makes a network that
+/// lasts as long as the fleet.
 pub(crate) fn endpoint_address(network: impl FnOnce() -> Network) -> Result<IpAddr, String> {
     if is_root() {
         may_make_namespaces()?;

@@ -1,5 +1,5 @@
-//! Real packets: a network namespace per node, and mostly one node per member, joined by a bridge; a pod is one more namespace
-//! behind its node's. Needs root on Linux.
+//! Real packets: a network namespace per node, and mostly one node per member, joined by a bridge;
+//! a pod is one more namespace behind its node's. Needs root on Linux.
 //!
 //! ```text
 //!   this machine            <fleet>-net            <fleet>-member1           <fleet>-pod3
@@ -40,8 +40,8 @@ const OUTSIDE: [&str; 2] = [
     "{ fd00:18::/32 }",
 ];
 
-/// Settings of the kernel in each network namespace. A client that sends 500 requests per second has
-/// used all its ports after a minute, unless it uses those of closed connections again.
+/// Settings of the kernel in each network namespace. A client that sends 500 requests per second
+/// has used all its ports after a minute, unless it uses those of closed connections again.
 const SETTINGS: &str = "cd /proc/sys/net
 echo 1 > ipv4/ip_forward
 echo 1 > ipv4/tcp_tw_reuse
@@ -172,7 +172,8 @@ impl Network {
     /// A link from the bridge to `inside`, in this namespace or on the machine itself.
     fn join_bridge(&self, port: &str, inside: &str, namespace: Option<&str>) {
         let bridge = self.namespace("net");
-        // Made in the bridge's namespace, so that the link goes with it whatever happens in between.
+        // Made in the bridge's namespace, so that the link goes with it whatever happens in
+        // between.
         let mut make = vec![
             "-n", &bridge, "link", "add", port, "type", "veth", "peer", "name", inside,
         ];

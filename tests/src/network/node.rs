@@ -88,8 +88,8 @@ impl NodeNetwork {
     }
 
     /// Adds routes from this machine, and with it from the API servers, to the pods of the node and
-    /// by the first node to the Services of its cluster. Pods of a separate network get none: others
-    /// have their range too.
+    /// by the first node to the Services of its cluster. Pods of a separate network get none:
+    /// others have their range too.
     pub(crate) fn route_here(&self) {
         let via = self.node_address();
         if !self.site.is_alone {
@@ -120,7 +120,8 @@ impl NodeNetwork {
         self.network.node_addresses(&self.site)
     }
 
-    /// Starts kube-proxy and, on the first node of a cluster, CoreDNS, once the node is there, and waits until names are answered.
+    /// Starts kube-proxy and, on the first node of a cluster, CoreDNS, once the node is there, and
+    /// waits until names are answered.
     pub(crate) async fn start(&self, cluster: &ControlPlane) {
         let mut programs = vec![(self.kube_proxy(cluster), "http://127.0.0.1:10256/healthz")];
         if self.site.node == 0 {
@@ -253,7 +254,8 @@ impl NodeNetwork {
         ])
     }
 
-    /// Names are asked of the cluster's own DNS; `ip netns exec` shows this file as /etc/resolv.conf.
+    /// Names are asked of the cluster's own DNS; `ip netns exec` shows this file as
+    /// /etc/resolv.conf.
     fn write_resolv_conf(&self, namespace: &str) -> Undone {
         let directory = resolv_conf_directory(namespace);
         let undone = self

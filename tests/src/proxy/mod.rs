@@ -1,5 +1,6 @@
-//! A proxy in front of an API server that does as a test says: it forwards, or is one of the faults of networks and of API
-//! servers. Its certificate is of the cluster's own authority, so that whoever trusts the one trusts the other.
+//! A proxy in front of an API server that does as a test says: it forwards, or is one of the faults
+//! of networks and of API servers. Its certificate is of the cluster's own authority, so that
+//! whoever trusts the one trusts the other.
 
 mod answer;
 mod lookups;
@@ -32,11 +33,11 @@ pub enum Fault {
     None,
     /// Connections are closed, and new ones refused: the process is gone.
     Refused,
-    /// Nothing comes and nothing goes, on old connections and new ones: packets are lost. What was sent meanwhile arrives
-    /// when this is over.
+    /// Nothing comes and nothing goes, on old connections and new ones: packets are lost. What was
+    /// sent meanwhile arrives when this is over.
     Silent,
-    /// On connections that stand when it begins nothing comes and nothing goes any more, ever; new ones are served: one of the API
-    /// servers behind a balancer has lost its power.
+    /// On connections that stand when it begins nothing comes and nothing goes any more, ever; new
+    /// ones are served: one of the API servers behind a balancer has lost its power.
     Frozen,
     /// Every request waits for so long.
     Late(Duration),
@@ -57,7 +58,8 @@ pub enum Fault {
     Expired,
     /// The certificate is of an authority that nobody knows.
     Impostor,
-    /// The API server is of Kubernetes 1.21: it says so, and drops what that release drops of what is sent to it.
+    /// The API server is of Kubernetes 1.21: it says so, and drops what that release drops of what
+    /// is sent to it.
     Kubernetes121,
     /// ServiceExports are said to have been made a quarter of a century ago.
     Backdates,

@@ -1,5 +1,5 @@
-//! Tests with a long form, and what they have in common: what people and workloads do at random, what every cluster should hold
-//! then, and what is seen meanwhile.
+//! Tests with a long form, and what they have in common: what people and workloads do at random,
+//! what every cluster should hold then, and what is seen meanwhile.
 
 mod churn;
 mod observer;
@@ -21,7 +21,8 @@ pub use snapshot::Key;
 
 const SECONDS: &str = "CAUSEWAY_SOAK";
 
-/// For how long the long form of a test is to run, where it is asked for (`make soak T=600`, `make long`): `CAUSEWAY_SOAK`, in seconds.
+/// For how long the long form of a test is to run, where it is asked for (`make soak T=600`, `make
+/// long`): `CAUSEWAY_SOAK`, in seconds.
 pub fn soak() -> Option<Duration> {
     let seconds = std::env::var(SECONDS).ok()?;
     let parsed = seconds.parse().map(Duration::from_secs);

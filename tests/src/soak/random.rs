@@ -7,7 +7,8 @@ use crate::soak;
 const SEED: &str = "CAUSEWAY_SOAK_SEED";
 const OF_THE_SHORT_FORM: u64 = 7;
 
-/// The seed of this run: `CAUSEWAY_SOAK_SEED`, or one of the clock; the short form always makes the same choices.
+/// The seed of this run: `CAUSEWAY_SOAK_SEED`, or one of the clock; the short form always makes the
+/// same choices.
 pub fn seed() -> u64 {
     match std::env::var(SEED) {
         Ok(text) => text

@@ -14,8 +14,8 @@ use crate::Fleet;
 
 const SAID: Duration = Duration::from_secs(20);
 
-/// Waits until every cluster holds exactly what the objects say, what was deleted is gone, and the observers have seen all of
-/// it. `clients` are those of all clusters, by name.
+/// Waits until every cluster holds exactly what the objects say, what was deleted is gone, and the
+/// observers have seen all of it. `clients` are those of all clusters, by name.
 ///
 /// # Errors
 /// The differences that are left when the time is over.

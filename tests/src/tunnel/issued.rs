@@ -202,8 +202,8 @@ impl IssuedTunnel {
         files(fleet, member, "causeway-agent")
     }
 
-    /// Starts the agent of a member, once its Secret `causeway-agent` is there. It comes through the
-    /// hub's API server if the Secret has a kubeconfig.
+    /// Starts the agent of a member, once its Secret `causeway-agent` is there. It comes through
+    /// the hub's API server if the Secret has a kubeconfig.
     pub async fn agent(&self, fleet: &Fleet, member: &Cluster) -> Process {
         self.agent_with(fleet, member, &[]).await
     }

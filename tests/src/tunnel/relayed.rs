@@ -1,5 +1,5 @@
-//! Two replicas of causeway-tunnel behind relays of TCP, on the loopback: one for agents, which can be
-//! cut, and one for the controllers.
+//! Two replicas of causeway-tunnel behind relays of TCP, on the loopback: one for agents, which can
+//! be cut, and one for the controllers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

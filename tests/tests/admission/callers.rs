@@ -1,4 +1,5 @@
-//! A webhook that lets in only who shows a certificate, and an API server that has one as docs/mutual-tls.md says.
+//! A webhook that lets in only who shows a certificate, and an API server that has one as
+//! docs/mutual-tls.md says.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -94,7 +95,8 @@ async fn only_an_api_server_set_up_as_documented_is_let_in() {
     let refused = shop
         .apply(&mcs("foo", json!({"ports": [{"port": 80}]})))
         .await;
-    // Which words follow is a race within the API server, between who reads the alert and who writes the request.
+    // Which words follow is a race within the API server, between who reads the alert and who
+    // writes the request.
     holds(&refused.refused(), &["failed calling webhook"]);
     eventually("the webhook logs why", SOON, || async {
         let log = std::fs::read_to_string(hub.webhook.process().log()).expect("the log");

@@ -1,4 +1,5 @@
-//! A webhook that goes, comes back, and gets new certificates; a hub that loses its Cluster objects. One at a time.
+//! A webhook that goes, comes back, and gets new certificates; a hub that loses its Cluster
+//! objects. One at a time.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The webhook behind a real API server, registered by the project's own manifests and with the rights that they give
-//! it, asked by kubectl.
+//! The webhook behind a real API server, registered by the project's own manifests and with the
+//! rights that they give it, asked by kubectl.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! Objects that come in an order that nobody chose: a backup that is restored, a directory that is applied.
+//! Objects that come in an order that nobody chose: a backup that is restored, a directory that is
+//! applied.
 
 use serde_json::json;
 

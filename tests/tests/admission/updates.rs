@@ -47,7 +47,8 @@ async fn a_deprecated_manifest_may_be_edited_and_applied_again() {
         let expected: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
         assert_eq!(consumers().await, json!(expected));
     }
-    // The manifest without the field reads "all clusters"; the stored object does not change. An empty list means it.
+    // The manifest without the field reads "all clusters"; the stored object does not change. An
+    // empty list means it.
     shop.apply(&mcs("foo", json!({}))).await.ok();
     assert_eq!(consumers().await, json!([{"name": "c"}]));
     shop.apply(&mcs("foo", json!({"consumerClusters": []})))

@@ -1,5 +1,5 @@
-//! Causeway comes to a hub in whatever order things happen: before the definitions, before its rights, before the API
-//! server itself, and it outlasts the hub's absence.
+//! Causeway comes to a hub in whatever order things happen: before the definitions, before its
+//! rights, before the API server itself, and it outlasts the hub's absence.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -34,7 +34,8 @@ fn write(cluster: &Cluster, name: &str, documents: &[Value]) -> PathBuf {
     directory
 }
 
-/// Applies a directory again and again until all of it is accepted, as a person would; says how often.
+/// Applies a directory again and again until all of it is accepted, as a person would; says how
+/// often.
 async fn applied(cluster: &Cluster, directory: &Path) -> usize {
     let directory = directory.display().to_string();
     for pass in 1..=5 {

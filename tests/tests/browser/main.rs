@@ -1,4 +1,5 @@
-//! The page of `kubectl mcs ui` in a real Chromium. Skipped, with a line that says so, where there is none.
+//! The page of `kubectl mcs ui` in a real Chromium. Skipped, with a line that says so, where there
+//! is none.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

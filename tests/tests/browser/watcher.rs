@@ -63,7 +63,8 @@ impl Watcher {
         line.expect("the browser goes on")
     }
 
-    /// Makes something happen; how long after `make` answered the page showed it. Never less than nothing: it may have been sooner.
+    /// Makes something happen; how long after `make` answered the page showed it. Never less than
+    /// nothing: it may have been sooner.
     pub(crate) async fn time<T>(
         &mut self,
         wanted: Wanted<'_>,

@@ -19,7 +19,8 @@ fn leaf(authority: &Authority) -> Credentials {
     authority.issue(&leaf, SystemTime::now()).expect("a leaf")
 }
 
-/// Mounts a Secret of cert-manager as the kubelet does: a directory behind a link, swapped by a rename.
+/// Mounts a Secret of cert-manager as the kubelet does: a directory behind a link, swapped by a
+/// rename.
 fn mount(directory: &Path, name: &str, authority: &Authority, leaf: &Credentials) {
     let data = directory.join(name);
     std::fs::create_dir_all(&data).expect("a directory");

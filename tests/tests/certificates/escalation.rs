@@ -1,4 +1,5 @@
-//! Attempts to turn the webhook's account into another one, with the rights and policies of the manifests.
+//! Attempts to turn the webhook's account into another one, with the rights and policies of the
+//! manifests.
 
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::{Cluster, SOON, eventually};
@@ -16,7 +17,8 @@ const KINDS: [&str; 2] = [
     "validatingwebhookconfiguration",
 ];
 
-/// Applies a JSON patch to a registration of causeway as the webhook's account; returns the refusal.
+/// Applies a JSON patch to a registration of causeway as the webhook's account; returns the
+/// refusal.
 async fn patched(hub: &Cluster, kind: &str, patch: &Value) -> Result<(), String> {
     let patch = patch.to_string();
     let args = ["patch", kind, "causeway", "--type=json", "-p", &patch];
@@ -93,7 +95,8 @@ async fn webhook_account_may_change_only_ca_bundles() {
     let policy = "causeway-webhook may change only the caBundle";
     for kind in KINDS {
         for (what, patch) in &attempts {
-            // A policy takes effect a moment after it is created; until then nothing else is refused.
+            // A policy takes effect a moment after it is created; until then nothing else is
+            // refused.
             let outcome = patched(hub, kind, patch).await;
             let refusal = outcome.expect_err(what);
             assert!(refusal.contains(policy), "{what} of {kind}: {refusal}");

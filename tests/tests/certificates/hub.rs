@@ -44,7 +44,8 @@ pub(crate) struct Hub {
     turn: Mutex<()>,
 }
 
-/// The stage that the tests share, one after the other: the Secrets are empty, and nothing is registered, at the beginning of a turn.
+/// The stage that the tests share, one after the other: the Secrets are empty, and nothing is
+/// registered, at the beginning of a turn.
 pub(crate) async fn stage() -> (&'static Hub, MutexGuard<'static, ()>) {
     static STAGE: OnceCell<Hub> = OnceCell::const_new();
     let made = || async {
@@ -213,7 +214,8 @@ impl Hub {
         self.hub().kubectl(args).await.ok();
     }
 
-    /// Waits until a good leaf is stored and every one of so many caBundles holds just the authorities that are stored.
+    /// Waits until a good leaf is stored and every one of so many caBundles holds just the
+    /// authorities that are stored.
     pub(crate) async fn settled(&self, bundles: usize) -> Stored {
         eventually("the certificates are as they should be", SOON, || async {
             let stored = self.stored().await;
@@ -231,7 +233,8 @@ impl Hub {
         .await
     }
 
-    /// A new connection to a webhook by somebody who trusts what a caBundle holds; fails as a handshake does.
+    /// A new connection to a webhook by somebody who trusts what a caBundle holds; fails as a
+    /// handshake does.
     pub(crate) async fn call(&self, webhook: &Running, bundle: &Bundle) -> Result<(), String> {
         let url = format!("https://{}", webhook.bind());
         let mut config = Config::new(url.parse().expect("a URL"));

@@ -1,4 +1,5 @@
-//! Certificates that the webhook keeps by itself, behind a real API server and with the rights of the manifests.
+//! Certificates that the webhook keeps by itself, behind a real API server and with the rights of
+//! the manifests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 
 use crate::hub::{Hub, issuer, rotations, stage};
 
-/// Changes an object again and again; ends with the number of changes, or panics with the first that failed.
+/// Changes an object again and again; ends with the number of changes, or panics with the first
+/// that failed.
 struct Writer {
     stop: Arc<AtomicBool>,
     writing: JoinHandle<u32>,

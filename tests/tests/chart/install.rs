@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::{objects, rendered};
 
-/// Options of `kubectl mcs install`, and the values that mean the same. With `namespace.create` the chart has the namespace too, which
-/// Helm makes otherwise.
+/// Options of `kubectl mcs install`, and the values that mean the same. With `namespace.create` the
+/// chart has the namespace too, which Helm makes otherwise.
 const SAME: [(&str, &[&str]); 17] = [
     ("", &[]),
     (

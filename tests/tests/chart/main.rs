@@ -1,5 +1,5 @@
-//! The Helm chart: `manifests/hub` is rendered from it, `kubectl mcs install` applies the same, its values are checked, and Helm and
-//! `kubectl mcs` know each other's installations.
+//! The Helm chart: `manifests/hub` is rendered from it, `kubectl mcs install` applies the same, its
+//! values are checked, and Helm and `kubectl mcs` know each other's installations.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

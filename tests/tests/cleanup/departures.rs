@@ -36,7 +36,8 @@ impl Member<'_> {
         }
     }
 
-    /// The others lose what it gave, keep what giver gives, and an event names what is left in the member.
+    /// The others lose what it gave, keep what giver gives, and an event names what is left in the
+    /// member.
     async fn is_gone(&self) {
         self.space.reaches_none("taker", "alone").await;
         self.space.reaches("taker", "shared", &[&self.givers]).await;

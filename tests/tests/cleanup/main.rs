@@ -1,5 +1,6 @@
-//! Every deletion ends, and what is left anywhere is collected as soon as that can be done, never sooner: of
-//! MultiClusterServices, of ServiceExports, of Clusters, of namespaces; whoever is away meanwhile.
+//! Every deletion ends, and what is left anywhere is collected as soon as that can be done, never
+//! sooner: of MultiClusterServices, of ServiceExports, of Clusters, of namespaces; whoever is away
+//! meanwhile.
 
 mod away;
 mod departures;
@@ -12,8 +13,8 @@ use std::ops::Deref;
 use causeway_tests::{Environment, Fault, Fleet};
 use tokio::sync::{OnceCell, RwLock};
 
-/// A hub with members that are joined, each behind a proxy, and one controller. `giver` provides and
-/// `taker` consumes in every test; the others are there to fail.
+/// A hub with members that are joined, each behind a proxy, and one controller. `giver` provides
+/// and `taker` consumes in every test; the others are there to fail.
 struct Shared {
     env: Environment,
     /// Read by tests that leave the controller alone, written by those that do not.

@@ -37,7 +37,8 @@ async fn writes(space: &Space<'_>, cluster: &Cluster, mark: Mark) -> Vec<String>
     all.into_iter().map(line).collect()
 }
 
-/// `stays` and `ends` of giver, and `exported`, all reached by taker; the addresses of the first two.
+/// `stays` and `ends` of giver, and `exported`, all reached by taker; the addresses of the first
+/// two.
 async fn carried(space: &Space<'_>, giver: &Cluster) -> Vec<String> {
     let mut addresses = Vec::new();
     for name in ["stays", "ends"] {

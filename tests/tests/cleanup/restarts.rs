@@ -29,8 +29,8 @@ async fn exported(space: &Space<'_>, env: &Shared, name: &str, member: &str) -> 
     address
 }
 
-/// Objects as a controller of this hub left them in taker, in an earlier life: for `orphan` nothing is there any more, `stays`
-/// had another slice in late, and so had the export `imported`.
+/// Objects as a controller of this hub left them in taker, in an earlier life: for `orphan` nothing
+/// is there any more, `stays` had another slice in late, and so had the export `imported`.
 fn of_an_earlier_life(space: &Space<'_>, hub: &str) -> String {
     let meta = |name: &str, owner: &str, more: &str| {
         format!(
@@ -102,7 +102,8 @@ async fn without(space: &Space<'_>, member: &str, gone: &[&str]) -> Vec<String> 
     all
 }
 
-/// `deleted` and `forced` of giver, `stays` of late, and an export of giver; the address of `stays`.
+/// `deleted` and `forced` of giver, `stays` of late, and an export of giver; the address of
+/// `stays`.
 async fn exposed_and_exported(space: &Space<'_>, env: &Shared) -> String {
     for name in ["deleted", "forced"] {
         space.expose(name, ["giver"], ["taker", "absent"]).await;

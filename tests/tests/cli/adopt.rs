@@ -73,7 +73,8 @@ async fn what_karmada_carries_is_decided_by_its_own_slices(env: &Environment) {
     ends(&words("explain").await, 0, &said);
     ends(&words("status").await, 0, &format!("{well} | {remedy}"));
 
-    // A third pod, which Karmada does not bring any more, for its gate was switched off; and one that is gone.
+    // A third pod, which Karmada does not bring any more, for its gate was switched off; and one
+    // that is gone.
     space.pods("foo", "a", 1).await;
     carried.karmada.stop();
     carried.offer_in_b("10.99.0.9").await;
@@ -233,7 +234,8 @@ async fn a_service_is_adopted_without_a_gap(env: &Environment) {
 async fn what_was_interrupted_is_gone_on_with(env: &Environment) {
     let carried = Carried::new(&env.fleet, "interrupted").await;
     let space = &carried.space;
-    // As if it had ended after the first finalizer; and somebody had deleted a Work as it was reported before: it hangs.
+    // As if it had ended after the first finalizer; and somebody had deleted a Work as it was
+    // reported before: it hangs.
     carried.karmada.stop();
     carried.free_dispatched().await;
     carried.delete_collected().await;

@@ -1,4 +1,5 @@
-//! `kubectl mcs dns` against a real API server, and a real CoreDNS with the Corefile that comes of it.
+//! `kubectl mcs dns` against a real API server, and a real CoreDNS with the Corefile that comes of
+//! it.
 
 use causeway_tests::dns::{Answer, Nameserver, NameserverPorts};
 use causeway_tests::kubectl::Output;
@@ -116,7 +117,8 @@ impl Site<'_> {
         corefile
     }
 
-    /// Does what kubelets do: the pods of CoreDNS run, those that do not yet since then, until its Deployment is available.
+    /// Does what kubelets do: the pods of CoreDNS run, those that do not yet since then, until its
+    /// Deployment is available.
     async fn run_pods(&self, since: &str) {
         let status = json!({
             "phase": "Running",

@@ -177,7 +177,8 @@ async fn a_drained_provider(env: &Environment) {
         "Drained: a is drained | kubectl mcs drain a --undo",
     )
     .await;
-    // c serves its definitions again: deletions that its first lists suggest are suspended until its second ones.
+    // c serves its definitions again: deletions that its first lists suggest are suspended until
+    // its second ones.
     until(env, ["status"], 0, "Synced,Drained").await;
 
     ends(

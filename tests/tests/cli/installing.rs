@@ -18,8 +18,8 @@ use tokio::sync::OnceCell;
 
 use crate::{credentials, ends, join};
 
-/// Clusters without anything of causeway: an empty hub, a cluster that runs pods, one with definitions of somebody else's,
-/// and one that is to be joined.
+/// Clusters without anything of causeway: an empty hub, a cluster that runs pods, one with
+/// definitions of somebody else's, and one that is to be joined.
 async fn fleet() -> &'static Fleet {
     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
     let start = async || {

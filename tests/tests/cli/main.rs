@@ -69,7 +69,8 @@ async fn join_all(installation: &Installation, fleet: &Fleet, names: &[&str]) {
     }
 }
 
-/// The kubeconfig of somebody who sees causeway's objects on the hub, but neither Secrets nor ServiceExports and ServiceImports.
+/// The kubeconfig of somebody who sees causeway's objects on the hub, but neither Secrets nor
+/// ServiceExports and ServiceImports.
 async fn reader(hub: &Cluster, namespace: &str) -> String {
     let account = ["create", "serviceaccount", "reader", "-n", namespace];
     hub.kubectl(account).await.ok();

@@ -1,5 +1,5 @@
-//! Pods of a hub that stand for processes of this machine: what the hub's API server proxies to them
-//! reaches these, and a kubelet has logs and forwards ports.
+//! Pods of a hub that stand for processes of this machine: what the hub's API server proxies to
+//! them reaches these, and a kubelet has logs and forwards ports.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -29,7 +29,8 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 const NODE: &str = "node";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The logs that the kubelet has, by `pod/container`, with `?previous` behind it for the container before.
+/// The logs that the kubelet has, by `pod/container`, with `?previous` behind it for the container
+/// before.
 type Logs = Arc<Mutex<HashMap<String, String>>>;
 
 /// A node of the hub on which such pods are.
@@ -82,7 +83,8 @@ impl<'a> Pods<'a> {
         Ok(Self { hub, address, logs })
     }
 
-    /// A pod that stands for the process with this admin address; `container` is what its only container has beside its name and image.
+    /// A pod that stands for the process with this admin address; `container` is what its only
+    /// container has beside its name and image.
     pub(crate) async fn add(&self, name: &str, component: &str, admin: &str, container: Value) {
         let listener = TcpListener::bind((self.address, 0)).await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -141,7 +143,8 @@ fn key(pod: &str, container: &str, previous: bool) -> String {
     format!("{pod}/{container}{previous}")
 }
 
-/// As kubelets serve: TLS, with a certificate that API servers do not verify unless they have an authority for it.
+/// As kubelets serve: TLS, with a certificate that API servers do not verify unless they have an
+/// authority for it.
 fn acceptor(installation: &Installation) -> TlsAcceptor {
     let credentials = installation.certificate(DAY);
     let chain = CertificateDer::pem_slice_iter(credentials.certificate.as_bytes());
@@ -202,8 +205,8 @@ async fn answer(stream: TcpStream, tls: TlsAcceptor, logs: &Logs) -> std::io::Re
 }
 
 /// Joins a port of the loopback, where the processes are that pods stand for, by the protocol
-/// v4.channel.k8s.io: each message begins with its channel, 0 for data and 1 for an error, and the first
-/// of each channel names the port.
+/// v4.channel.k8s.io: each message begins with its channel, 0 for data and 1 for an error, and the
+/// first of each channel names the port.
 async fn forward_port(
     mut stream: TlsStream<TcpStream>,
     request: &str,

@@ -9,7 +9,8 @@ use crate::join_all;
 
 const SCRIPT: &str = "/usr/bin/script";
 
-/// Runs `kubectl-mcs` on a terminal of that many columns (`script`, of Debian's bsdutils). What it prints on both outputs is in `stdout`.
+/// Runs `kubectl-mcs` on a terminal of that many columns (`script`, of Debian's bsdutils). What it
+/// prints on both outputs is in `stdout`.
 async fn on_terminal(fleet: &Fleet, columns: u16, environment: &[&str], args: &str) -> Output {
     let program = binaries::causeway("kubectl-mcs");
     let line = format!(

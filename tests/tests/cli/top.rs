@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::pods::Pods;
 use crate::{ends, join_all, json as parsed, reader};
 
-/// Makes a pod of the service not ready and ready again, until the other future is done; what that returns.
+/// Makes a pod of the service not ready and ready again, until the other future is done; what that
+/// returns.
 async fn while_it_changes<T>(
     pod: &causeway_tests::fixtures::RunningPod,
     other: impl Future<Output = T>,

@@ -13,7 +13,8 @@ struct Step {
     answer: String,
 }
 
-/// A person at a terminal, with a hub, members that are not joined, and the files that the book speaks of.
+/// A person at a terminal, with a hub, members that are not joined, and the files that the book
+/// speaks of.
 struct Terminal {
     fleet: Fleet,
     home: PathBuf,
@@ -103,7 +104,8 @@ impl Terminal {
     }
 }
 
-/// The sessions of a page: each `$ ` is a command, with its here-document if it has one, and what follows is the answer.
+/// The sessions of a page: each `$ ` is a command, with its here-document if it has one, and what
+/// follows is the answer.
 fn sessions(page: &str) -> Vec<Vec<Step>> {
     let sessions = blocks(page, "console").into_iter();
     sessions.map(|session| steps(&session)).collect()
@@ -134,8 +136,8 @@ fn steps(session: &str) -> Vec<Step> {
     steps
 }
 
-/// The lines that say something, but for what varies: how wide the columns of a table are, addresses, what tells this hub from
-/// others, and how long it took.
+/// The lines that say something, but for what varies: how wide the columns of a table are,
+/// addresses, what tells this hub from others, and how long it took.
 fn lines(text: &str) -> Vec<String> {
     let shape = |word: &str| {
         let bare = word.trim_matches(|c| matches!(c, ',' | ';' | '(' | ')'));

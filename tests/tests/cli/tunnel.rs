@@ -1,5 +1,5 @@
-//! A member that is joined, read and removed through causeway-tunnel: its Cluster has an address that
-//! only its own pods reach.
+//! A member that is joined, read and removed through causeway-tunnel: its Cluster has an address
+//! that only its own pods reach.
 
 use std::sync::Arc;
 
@@ -408,8 +408,8 @@ async fn within_tls<S: AsyncRead + AsyncWrite + Unpin>(
     connector.connect(name, stream).await.expect("a handshake")
 }
 
-/// Forwards a port of a pod of the member: CONNECT with a password, TLS of the API server within TLS
-/// of the front, and an upgrade to WebSockets, as `exec` and `port-forward` make it.
+/// Forwards a port of a pod of the member: CONNECT with a password, TLS of the API server within
+/// TLS of the front, and an upgrade to WebSockets, as `exec` and `port-forward` make it.
 async fn upgraded_stream_passes_the_authenticated_front(stage: &Stage<'_>) {
     let edge = stage.edge();
     let pods = match Pods::start_on(edge, stage.fleet, &stage.installation).await {

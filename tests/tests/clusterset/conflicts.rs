@@ -22,7 +22,8 @@ fn foo() -> ServiceFixture {
     service("foo").port("http", 80)
 }
 
-/// member2 exports first, so that the names of the clusters decide nothing; then member1 disagrees. Both say so.
+/// member2 exports first, so that the names of the clusters decide nothing; then member1 disagrees.
+/// Both say so.
 async fn disagree(
     turn: &Turn,
     older: (ServiceFixture, ServiceExportFixture),

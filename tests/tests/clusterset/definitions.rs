@@ -119,7 +119,8 @@ async fn own_name_is_carried(turn: &Turn) {
     .await;
 }
 
-/// member2 imports and exports `foo` by its older definitions, beside member1 that exports that pod.
+/// member2 imports and exports `foo` by its older definitions, beside member1 that exports that
+/// pod.
 async fn serves_v1alpha1(turn: &Turn, other: &str) -> RunningPod {
     turn.reaches("member2", &[other]).await;
     let imported = "jsonpath={.spec.type} {.status.clusters[*].cluster} {.spec.ips[*]}";

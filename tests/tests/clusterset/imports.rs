@@ -22,7 +22,8 @@ on_two_and_three_clusters!(
     a_local_service_of_the_same_name_is_left_alone,
 );
 
-/// All versions of `foo`'s import that a watch sees until it has its sources, the watch having begun before `change`.
+/// All versions of `foo`'s import that a watch sees until it has its sources, the watch having
+/// begun before `change`.
 pub(crate) async fn versions<F: Future<Output = ()>>(
     imports: &Api<ServiceImport>,
     change: F,

@@ -1,4 +1,5 @@
-//! Exports come and go while the controller is killed at random: what is left is what the final state asks for.
+//! Exports come and go while the controller is killed at random: what is left is what the final
+//! state asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,5 +1,5 @@
-//! The Multi-Cluster Services API (KEP-1645) on a hub with two and with three members. `tests/KEP-1645.md` says which test
-//! holds which sentence.
+//! The Multi-Cluster Services API (KEP-1645) on a hub with two and with three members.
+//! `tests/KEP-1645.md` says which test holds which sentence.
 
 /// Runs each of these on two clusters and on three.
 macro_rules! on_two_and_three_clusters {

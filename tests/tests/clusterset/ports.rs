@@ -1,4 +1,5 @@
-//! Exports whose ports differ: the import has the union, and traffic for a port goes to those that have it.
+//! Exports whose ports differ: the import has the union, and traffic for a port goes to those that
+//! have it.
 
 use causeway::api::labels;
 use causeway::api::multicluster::ServiceImport;

@@ -16,8 +16,8 @@ fn named(document: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The functions of a file that are run as tests: those under `#[test]` or `#[tokio::test]`, whatever its flavor, and those that
-/// are listed for two and three clusters.
+/// The functions of a file that are run as tests: those under `#[test]` or `#[tokio::test]`,
+/// whatever its flavor, and those that are listed for two and three clusters.
 fn tests_of(source: &str) -> BTreeSet<String> {
     let name = |line: &str| {
         let rest = line.split("fn ").nth(1)?;

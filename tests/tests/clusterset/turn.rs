@@ -136,7 +136,8 @@ impl Turn {
         fixture.create(self.member(member), &self.space).await
     }
 
-    /// Exports `foo` so that this export is younger than all that are there: their age counts in whole seconds.
+    /// Exports `foo` so that this export is younger than all that are there: their age counts in
+    /// whole seconds.
     pub(crate) async fn export_later(&self, member: &str) -> ServiceExport {
         self.next_second().await;
         self.export(member).await
@@ -221,7 +222,8 @@ impl Turn {
         derived.unwrap_or_else(|e| panic!("no derived-foo in {member}: {e}"))
     }
 
-    /// Waits until the Service that stands for the imported `foo` in a member is so: it is written beside the import, not before it.
+    /// Waits until the Service that stands for the imported `foo` in a member is so: it is written
+    /// beside the import, not before it.
     pub(crate) async fn derived_as(
         &self,
         member: &str,

@@ -98,7 +98,8 @@ impl Watching {
     }
 }
 
-/// Slices of every kind, with everything that an API server takes, owned by a ConfigMap of that UID.
+/// Slices of every kind, with everything that an API server takes, owned by a ConfigMap of that
+/// UID.
 fn slices(owner: &str) -> Vec<EndpointSlice> {
     let slice = |name: &str, labels: Value, rest: Value| {
         let mut slice = json!({

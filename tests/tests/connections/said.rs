@@ -26,7 +26,8 @@ pub(crate) struct Said {
     pub(crate) identities: Vec<String>,
     pub(crate) probes: Vec<Result<(), String>>,
     pub(crate) served: Vec<Served>,
-    /// The names in the last list of each kind, and those that were applied since; EndpointSlices have none.
+    /// The names in the last list of each kind, and those that were applied since; EndpointSlices
+    /// have none.
     pub(crate) listed: BTreeMap<&'static str, Vec<String>>,
     pub(crate) failed: BTreeMap<&'static str, Vec<FailureKind>>,
     connected: BTreeMap<&'static str, usize>,

@@ -103,8 +103,8 @@ async fn renewed_tokens_end_no_watch_and_list_nothing() {
     let env = Lent::take().await;
     let (space, mut addresses) = env.foo("renewed").await;
     let members = ["member1", "member2"].map(|name| env.member(name));
-    // A first list of nothing is confirmed by a second one, half a minute later. After a restart only
-    // the lists of exports and imports are such.
+    // A first list of nothing is confirmed by a second one, half a minute later. After a restart
+    // only the lists of exports and imports are such.
     let marks = [members[0].mark().await, members[1].mark().await];
     env.controller.restart().await;
     for (member, mark) in members.iter().zip(marks) {

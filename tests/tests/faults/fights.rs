@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 /// Pause of the tests' controller after a write conflict.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Two pauses, each longer than the one before, and the minute for which what is written has to stay.
+/// Two pauses, each longer than the one before, and the minute for which what is written has to
+/// stay.
 const OVER: Duration = Duration::from_secs(150);
 
 /// Has the selector of foo be another whenever it is not, until `stop`; how often that was.
@@ -176,7 +177,8 @@ async fn service_taken_over_by_karmada_outlives_its_exposure() {
     let services = space.api::<Service>(consumer);
     let before = services.get("foo").await.expect("the Service");
 
-    // An update, as Karmada's objectwatcher makes it: its label comes, and those that are there are kept.
+    // An update, as Karmada's objectwatcher makes it: its label comes, and those that are there are
+    // kept.
     let theirs = json!({
         "metadata": {"labels": {"karmada.io/managed": "true"}},
         "spec": {"selector": {"mcs.causeway.dev/no-local-backends": null, "app": "theirs"}},

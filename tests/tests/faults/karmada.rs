@@ -137,7 +137,8 @@ async fn service_moves_to_karmada_and_back_without_a_gap() {
     );
     assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
 
-    // A controller that starts again knows the Works before it does anything, and a deletion ends nevertheless.
+    // A controller that starts again knows the Works before it does anything, and a deletion ends
+    // nevertheless.
     store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;
     store(hub, &work("new-99cc", &carrying(&space, "new"))).await;
     env.controller.restart().await;

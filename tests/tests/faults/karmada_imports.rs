@@ -1,5 +1,6 @@
-//! A hub on which Karmada's own ServiceExport controllers import services, as what they make on the hub and in members shows. Each
-//! object is as these controllers make it (karmada-io/karmada, pkg/controllers/mcs), and is made and deleted by the test in their place.
+//! A hub on which Karmada's own ServiceExport controllers import services, as what they make on the
+//! hub and in members shows. Each object is as these controllers make it (karmada-io/karmada,
+//! pkg/controllers/mcs), and is made and deleted by the test in their place.
 
 use causeway_tests::{Cluster, Environment, SOON, Space, eventually, karmada, service};
 
@@ -54,7 +55,8 @@ async fn delete(cluster: &Cluster, space: &Space<'_>, what: &str) {
     cluster.kubectl(delete).await.ok();
 }
 
-/// Pods behind a Service of member1, and an export that Karmada propagated there; the address of the pod.
+/// Pods behind a Service of member1, and an export that Karmada propagated there; the address of
+/// the pod.
 async fn exported(env: &Environment, space: &Space<'_>, name: &str) -> String {
     let member = env.member("member1");
     service(name).port("http", 80).create(member, space).await;
@@ -74,7 +76,8 @@ async fn imports_of_karmada_are_left_to_it_until_it_gives_them_up() {
     hub.serve_older_clusterset().await;
     let space = env.space("imports").await;
 
-    // An export that Karmada only propagated is carried; once Karmada imports it too, it goes on, and that is said.
+    // An export that Karmada only propagated is carried; once Karmada imports it too, it goes on,
+    // and that is said.
     let foo = exported(&env, &space, "foo").await;
     space.reaches("member2", "derived-foo", &[&foo]).await;
     space
@@ -90,7 +93,8 @@ async fn imports_of_karmada_are_left_to_it_until_it_gives_them_up() {
     );
     apply(member2, &space, &collected("foo", &foo)).await;
 
-    // Of what Karmada imports from the start nothing is begun, and what it puts into a member is left alone.
+    // Of what Karmada imports from the start nothing is begun, and what it puts into a member is
+    // left alone.
     apply(hub, &space, &import_and_service("bar", "")).await;
     let bar = exported(&env, &space, "bar").await;
     let reported = space

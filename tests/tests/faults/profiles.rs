@@ -1,5 +1,5 @@
-//! Members whose Clusters are made of ClusterProfiles (KEP-4322), with the definition and the plugin
-//! of sigs.k8s.io/cluster-inventory-api.
+//! Members whose Clusters are made of ClusterProfiles (KEP-4322), with the definition and the
+//! plugin of sigs.k8s.io/cluster-inventory-api.
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,8 +35,8 @@ fn profile(member: &Cluster, name: &str) -> Value {
     })
 }
 
-/// Takes an environment whose controller reads ClusterProfiles, without member2. The upstream plugin
-/// gives the token of member2.
+/// Takes an environment whose controller reads ClusterProfiles, without member2. The upstream
+/// plugin gives the token of member2.
 async fn of_profiles() -> Lent {
     let mut env = Lent::take().await;
     let (hub, fleet) = (env.hub(), &env.fleet);
@@ -114,7 +114,8 @@ async fn refusal(env: &Environment, name: &str) -> String {
     .await
 }
 
-/// Returns a kubeconfig of the hub whose namespace is that of the Secrets, as the plugin expects it.
+/// Returns a kubeconfig of the hub whose namespace is that of the Secrets, as the plugin expects
+/// it.
 async fn kubeconfig_of_plugin(fleet: &causeway_tests::Fleet) -> PathBuf {
     let file = fleet.directory().join("plugin.kubeconfig");
     fs::copy(fleet.hub().kubeconfig(), &file).expect("a copy");

@@ -1,4 +1,5 @@
-//! A hub and two members, three controllers, a load, and one blow after the other at the process that leads.
+//! A hub and two members, three controllers, a load, and one blow after the other at the process
+//! that leads.
 
 use std::time::{Duration, Instant};
 
@@ -128,7 +129,8 @@ impl Environment {
         self.observer.versions();
     }
 
-    /// While clocks jump to and fro, and the Lease says that it was renewed at whatever time, the same process leads.
+    /// While clocks jump to and fro, and the Lease says that it was renewed at whatever time, the
+    /// same process leads.
     async fn keeps(&self, leader: usize) {
         let leases = Api::<Lease>::namespaced(self.fleet.hub().client(), LEASES);
         let holder = |lease: Lease| lease.spec.and_then(|spec| spec.holder_identity);
@@ -275,7 +277,8 @@ impl Environment {
         }
     }
 
-    /// Every cluster holds what the load says: `least` or later, for changes under way when that was asked still arrive.
+    /// Every cluster holds what the load says: `least` or later, for changes under way when that
+    /// was asked still arrive.
     async fn holds(fleet: &Fleet, observer: &Observer, least: [u32; super::load::SLICES]) {
         let space = Space::existing(fleet, NAMESPACE);
         for name in [MOVING, TURNING] {

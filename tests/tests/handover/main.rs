@@ -1,11 +1,13 @@
-//! The process that leads is killed, ended, stopped for longer than its Lease, cut off from its hub, or finds that clocks jump, while
-//! endpoints change all the time. The audit logs of the API servers tell that at no time two processes wrote, and how soon a
-//! successor did; a watch in the consumer, that no endpoint went and that nothing ever went back.
+//! The process that leads is killed, ended, stopped for longer than its Lease, cut off from its
+//! hub, or finds that clocks jump, while endpoints change all the time. The audit logs of the API
+//! servers tell that at no time two processes wrote, and how soon a successor did; a watch in the
+//! consumer, that no endpoint went and that nothing ever went back.
 //!
-//! What is held: a write that changed something was received by an API server while the process that asked for it was the last to acquire
-//! the Lease. Requests that were refused (409) do not count, nor, on the hub alone, those that were sent before its API server was
-//! paused and are read by it when it goes on: they bear a resourceVersion, so they cannot undo what a successor wrote, which the
-//! watch shows.
+//! What is held: a write that changed something was received by an API server while the process
+//! that asked for it was the last to acquire the Lease. Requests that were refused (409) do not
+//! count, nor, on the hub alone, those that were sent before its API server was paused and are read
+//! by it when it goes on: they bear a resourceVersion, so they cannot undo what a successor wrote,
+//! which the watch shows.
 
 mod ages;
 mod environment;
@@ -32,7 +34,8 @@ enum Blow {
     Stop,
     /// The API server of the hub does not answer for longer than the Lease lasts.
     PausedHub,
-    /// The wall clocks of all processes jump to and fro, and so does what the Lease says of its renewal.
+    /// The wall clocks of all processes jump to and fro, and so does what the Lease says of its
+    /// renewal.
     Clocks,
 }
 

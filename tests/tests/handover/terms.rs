@@ -34,7 +34,8 @@ pub(super) struct Term {
     pub(super) until: Timestamp,
 }
 
-/// The writes of controllers among these: those of Leases, and the others; both as they were received.
+/// The writes of controllers among these: those of Leases, and the others; both as they were
+/// received.
 pub(super) fn of_controllers(cluster: &str, audited: &[AuditedWrite]) -> (Vec<Write>, Vec<Write>) {
     let named = |write: &AuditedWrite| {
         let agent = write.user_agent.strip_prefix(CONTROLLER)?;
@@ -88,7 +89,8 @@ pub(super) fn terms(mut leases: Vec<Write>) -> Vec<Term> {
     terms
 }
 
-/// The writes that changed something although their process did not hold the Lease when they were received.
+/// The writes that changed something although their process did not hold the Lease when they were
+/// received.
 pub(super) fn strays<'a>(terms: &[Term], writes: &'a [Write]) -> Vec<&'a Write> {
     let holds = |write: &&Write| {
         let of =

@@ -9,8 +9,9 @@ use causeway_tests::{Cluster, SOON, Space, eventually};
 use tokio::task::JoinHandle;
 use tokio::time::interval;
 
-/// Pods do not start faster in earnest. A copy gives way to Karmada's slice at a moment at which that holds what the provider has: there is none
-/// where pods are replaced faster than Karmada follows.
+/// Pods do not start faster in earnest. A copy gives way to Karmada's slice at a moment at which
+/// that holds what the provider has: there is none where pods are replaced faster than Karmada
+/// follows.
 const PACE: Duration = Duration::from_secs(2);
 
 /// Pods of foo in one member come and go until it is ended, one at a time.

@@ -1,5 +1,6 @@
-//! A hub with three members, causeway at work, and Karmada's definitions from the start; shared by all tests but those of the imitation
-//! itself. Each test has a Karmada of its own, which sees nothing but the test's namespace.
+//! A hub with three members, causeway at work, and Karmada's definitions from the start; shared by
+//! all tests but those of the imitation itself. Each test has a Karmada of its own, which sees
+//! nothing but the test's namespace.
 
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::karmada::Observer;
@@ -48,8 +49,8 @@ impl Deref for Turn {
 }
 
 impl Turn {
-    /// For a test that may set the feature gate on: one at a time, for `adopt` looks at the Works of
-    /// all services to find out whether it is. It is off to begin with.
+    /// For a test that may set the feature gate on: one at a time, for `adopt` looks at the Works
+    /// of all services to find out whether it is. It is off to begin with.
     pub(crate) async fn set(prefix: &str) -> Self {
         static TURN: Mutex<()> = Mutex::const_new(());
         let turn = TURN.lock().await;
@@ -77,8 +78,8 @@ impl Turn {
         services.get("foo").await.expect("Service foo")
     }
 
-    /// The objects of the namespace in a member, of every kind that it serves, on which something of causeway's is found. Events
-    /// are a record of the past.
+    /// The objects of the namespace in a member, of every kind that it serves, on which something
+    /// of causeway's is found. Events are a record of the past.
     pub(crate) async fn marked(&self, member: &str) -> Vec<String> {
         let member = self.member(member);
         let kinds = ["api-resources", "--namespaced", "--verbs=list", "-o=name"];

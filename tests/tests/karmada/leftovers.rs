@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::environment::{HUB, Turn, bears};
 
-/// foo without a selector: provided by member1 from a slice that a person made, consumed by member2.
+/// foo without a selector: provided by member1 from a slice that a person made, consumed by
+/// member2.
 async fn carry_without_selector(turn: &Turn) {
     let shared = service("foo").port("http", 80).without_selector();
     shared.create(turn.hub(), turn).await;
@@ -35,7 +36,8 @@ async fn is_reached(turn: &Turn) {
     .await;
 }
 
-/// Kubernetes made an EndpointSlice and Endpoints for the consumer's Service, and gave them its labels.
+/// Kubernetes made an EndpointSlice and Endpoints for the consumer's Service, and gave them its
+/// labels.
 async fn kubernetes_copied_labels(turn: &Turn) {
     let endpoints = turn.api::<Endpoints>(turn.member("member2"));
     eventually("Kubernetes copied the labels", LONG, async || {

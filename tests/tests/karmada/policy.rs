@@ -1,4 +1,5 @@
-//! A Service that a PropagationPolicy of Karmada's propagates, and whose endpoints causeway carries.
+//! A Service that a PropagationPolicy of Karmada's propagates, and whose endpoints causeway
+//! carries.
 
 use causeway_tests::eventually::throughout;
 use causeway_tests::karmada::{ConflictResolution, names};

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::{fleet, manifest};
 
-/// Whether an account of causeway's may do that to `group:resource`, `group:resource/subresource` or `group:resource=name`,
-/// in a namespace or, where that is empty, everywhere.
+/// Whether an account of causeway's may do that to `group:resource`, `group:resource/subresource`
+/// or `group:resource=name`, in a namespace or, where that is empty, everywhere.
 async fn may(cluster: &Cluster, account: &str, verb: &str, what: &str, namespace: &str) -> bool {
     let user = User {
         name: &format!("system:serviceaccount:{NAMESPACE}:{account}"),
@@ -624,7 +624,8 @@ async fn people_may(cluster: &Cluster, role: &str, verb: &str, what: &str) -> bo
     is_allowed(cluster, user, verb, what, "shop").await
 }
 
-/// Gives a user of the role's name that role in the namespace `shop`, and waits until it holds what is aggregated into it.
+/// Gives a user of the role's name that role in the namespace `shop`, and waits until it holds what
+/// is aggregated into it.
 async fn with_roles(cluster: &Cluster, roles: &[&str], aggregated: &str) {
     cluster.kubectl(["create", "namespace", "shop"]).await.ok();
     for role in roles {

@@ -263,8 +263,8 @@ impl Environment {
         }
     }
 
-    /// Plays rows of the table through, after which every watch of the member resumes: nothing in it
-    /// is listed.
+    /// Plays rows of the table through, after which every watch of the member resumes: nothing in
+    /// it is listed.
     pub(super) async fn run_without_lists(&mut self, round: &Round) {
         let mark = self.fleet.member(TUNNELLED).mark().await;
         self.run(round).await;
@@ -282,7 +282,8 @@ impl Environment {
         round.faults.iter().any(denies)
     }
 
-    /// Freezes the connections to clusters, and waits until what changes afterwards is followed, there and elsewhere.
+    /// Freezes the connections to clusters, and waits until what changes afterwards is followed,
+    /// there and elsewhere.
     pub(super) async fn freeze(&mut self, clusters: &[&str]) {
         for cluster in clusters {
             self.proxies[*cluster].set(Fault::Frozen);
@@ -382,7 +383,8 @@ impl Environment {
         .await;
     }
 
-    /// Waits until the controllers know every member: one that has just started has nothing to compare a list with.
+    /// Waits until the controllers know every member: one that has just started has nothing to
+    /// compare a list with.
     async fn known(&self) {
         for controller in &self.controllers {
             controller.ready().await;
@@ -398,7 +400,8 @@ impl Environment {
         }
     }
 
-    /// Waits until every consumer holds exactly what it should, the hub says so, and the controllers know it.
+    /// Waits until every consumer holds exactly what it should, the hub says so, and the
+    /// controllers know it.
     async fn settled(&self, when: &str) {
         self.known().await;
         let space = Space::existing(&self.fleet, &self.space);

@@ -1,10 +1,11 @@
-//! Every fault of a network or an API server, at every cluster, at every moment: nothing is withdrawn without evidence,
-//! nothing is there twice, the others go on, and afterwards every cluster holds exactly what it should.
+//! Every fault of a network or an API server, at every cluster, at every moment: nothing is
+//! withdrawn without evidence, nothing is there twice, the others go on, and afterwards every
+//! cluster holds exactly what it should.
 //!
-//! The controller reaches each API server through a proxy that the test commands; the test itself asks the API servers
-//! directly. The table is every fault at every moment, at a provider, at a consumer and at the hub; what concerns different
-//! members is played at once. The short form plays each fault at one moment at members, and at
-//! another at the hub.
+//! The controller reaches each API server through a proxy that the test commands; the test itself
+//! asks the API servers directly. The table is every fault at every moment, at a provider, at a
+//! consumer and at the hub; what concerns different members is played at once. The short form plays
+//! each fault at one moment at members, and at another at the hub.
 
 mod environment;
 mod unreachable;
@@ -113,7 +114,8 @@ const FAULTS_OF_TUNNELS: [Fault; 4] = [
     Fault::Reset,
 ];
 
-/// Stores that are restored from a snapshot and stay so: at a provider, which is a consumer too, and at the hub.
+/// Stores that are restored from a snapshot and stay so: at a provider, which is a consumer too,
+/// and at the hub.
 #[tokio::test]
 async fn restored_store_counts_and_copies_of_lost_objects_change() {
     let fleet = Fleet::builder().own_store("hub").own_store("member1");

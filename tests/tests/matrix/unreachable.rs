@@ -45,7 +45,8 @@ enum State {
     Unready,
 }
 
-/// A provider that does not answer is noticed within half a minute, standby comes a minute later, and machines are busy.
+/// A provider that does not answer is noticed within half a minute, standby comes a minute later,
+/// and machines are busy.
 const DECIDED: Duration = Duration::from_secs(60 + 90);
 /// After a fault: the longest back-off, a probe, and a busy machine.
 const HEALED: Duration = LONG;
@@ -165,7 +166,8 @@ impl Environment {
         self.all_are(HEALED, |_| State::Ready).await;
     }
 
-    /// The controller starts while they last: of a provider that it never saw it says nothing, however long.
+    /// The controller starts while they last: of a provider that it never saw it says nothing,
+    /// however long.
     async fn start_without(&self) {
         self.set_faults(true);
         self.controller.restart().await;
@@ -205,7 +207,8 @@ impl Environment {
         }
     }
 
-    /// Waits until the endpoints of the providers with faults are so; those of the other are ready all the time.
+    /// Waits until the endpoints of the providers with faults are so; those of the other are ready
+    /// all the time.
     async fn all_are(&self, within: Duration, expected: impl Fn(State) -> State) {
         eventually(
             "endpoints are as their services ask for",

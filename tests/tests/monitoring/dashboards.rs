@@ -66,7 +66,8 @@ fn panels_stand_beside_each_other_and_say_what_they_show() {
     assert!(queries("member1", "5m").len() > 30);
 }
 
-/// The metrics that docs/reference.md names are those that there are: a test of the documents holds that.
+/// The metrics that docs/reference.md names are those that there are: a test of the documents holds
+/// that.
 #[test]
 fn every_metric_of_a_rule_or_a_panel_is_one_that_there_is() {
     let page = std::fs::read_to_string(repository().join("docs/reference.md")).expect("a page");

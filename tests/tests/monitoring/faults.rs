@@ -17,9 +17,11 @@ use crate::slow_link::{LABEL, LARGE, SlowLink};
 use crate::watched::{MOVING, Watched};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Less than a probe's deadline. Two changes in a row take twice as long, and more than the five seconds of the rule.
+/// Less than a probe's deadline. Two changes in a row take twice as long, and more than the five
+/// seconds of the rule.
 const LATE: Duration = Duration::from_secs(3);
-/// So often is the Lease taken over at most: a busy machine takes longer for a few than the rule looks back.
+/// So often is the Lease taken over at most: a busy machine takes longer for a few than the rule
+/// looks back.
 const TERMS: usize = 12;
 
 /// Something that goes on until it is dropped.
@@ -58,7 +60,8 @@ impl Watched {
         changes.collect()
     }
 
-    /// The certificate is one that should have been renewed days ago; it is in the Secret, and mounted.
+    /// The certificate is one that should have been renewed days ago; it is in the Secret, and
+    /// mounted.
     pub(crate) async fn old_certificate(&self) {
         let leaf = Leaf {
             common_name: "causeway-webhook".to_owned(),
@@ -150,7 +153,8 @@ impl Watched {
         std::fs::write(self.webhook().tls().join("tls.crt"), "").expect("a file");
     }
 
-    /// The webhook's requests to the hub fail, and it has to make one: for a MultiClusterService without a Service.
+    /// The webhook's requests to the hub fail, and it has to make one: for a MultiClusterService
+    /// without a Service.
     pub(crate) fn failing_hub(&self) -> Activity {
         self.set("hub", Fault::Answers(500));
         let object = multi_cluster_service("without-service").object();
@@ -216,7 +220,8 @@ impl Watched {
         space.expose("stuck", ["member3"], ["member4"]).await;
     }
 
-    /// The controller ends and begins again and again, each time as soon as Prometheus has seen that it leads, until the alert fires.
+    /// The controller ends and begins again and again, each time as soon as Prometheus has seen
+    /// that it leads, until the alert fires.
     pub(crate) async fn restarting_controller(&self, alert: &str) {
         let terms = async || {
             let query = "max(causeway_controller_lease_transitions)";

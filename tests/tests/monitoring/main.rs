@@ -1,4 +1,5 @@
-//! The alerts, the dashboards and the runbooks: as promtool plays the rules, and with a Prometheus that scrapes real processes.
+//! The alerts, the dashboards and the runbooks: as promtool plays the rules, and with a Prometheus
+//! that scrapes real processes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! A fleet behind proxies with causeway at work, a Prometheus that scrapes it, and a person's terminal.
+//! A fleet behind proxies with causeway at work, a Prometheus that scrapes it, and a person's
+//! terminal.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Deref;
@@ -20,7 +21,8 @@ const SCRAPED_EVERY: &str = "2s";
 const EVALUATED_EVERY: &str = "1s";
 /// Services whose endpoints change in turn.
 pub(crate) const MOVING: [&str; 3] = ["foo-0", "foo-1", "foo-2"];
-/// For an alert to be pending, and then to fire: a fault that is noticed by a probe, the longest hold, and a busy machine.
+/// For an alert to be pending, and then to fire: a fault that is noticed by a probe, the longest
+/// hold, and a busy machine.
 const NOTICED: Duration = Duration::from_secs(120);
 
 pub(crate) struct Watched {
@@ -171,8 +173,9 @@ impl Watched {
         .await;
     }
 
-    /// Waits until Prometheus has scraped both programs and no alert is active. Before its first scrape, which it makes
-    /// seconds after it is ready, nothing is there, and that is what some alerts are about.
+    /// Waits until Prometheus has scraped both programs and no alert is active. Before its first
+    /// scrape, which it makes seconds after it is ready, nothing is there, and that is what some
+    /// alerts are about.
     pub(crate) async fn nothing_is_wrong(&self) {
         let query = "max(causeway_webhook_ready) * max(causeway_controller_leader) == 1";
         eventually("Prometheus scrapes", NOTICED, async || {

@@ -1,5 +1,5 @@
-//! Services whose names only newer API servers allow (KEP-5311, RelaxedServiceNameValidation: on by default since Kubernetes
-//! 1.36).
+//! Services whose names only newer API servers allow (KEP-5311, RelaxedServiceNameValidation: on by
+//! default since Kubernetes 1.36).
 
 use causeway_tests::causeway::Environment;
 use causeway_tests::{Fleet, SOON, eventually, multi_cluster_service, service, service_export};

@@ -66,8 +66,8 @@ impl<'a> HubSide<'a> {
 }
 
 /// Asserts that watches of a member ended since then, and resumed without a list of a whole kind. A
-/// watch that ended looks at one object, by which it learns whether the store went back. Exports and
-/// imports do not count: initial lists of nothing are confirmed by a second one.
+/// watch that ended looks at one object, by which it learns whether the store went back. Exports
+/// and imports do not count: initial lists of nothing are confirmed by a second one.
 pub(crate) async fn watches_resumed_since(member: &Cluster, mark: Mark) {
     let mut listed = member.lists_since(mark).await;
     listed.retain(|uri| !uri.contains("/multicluster.x-k8s.io/"));

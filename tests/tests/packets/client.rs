@@ -1,4 +1,5 @@
-//! A client on a cluster's node that sends requests all the time, each on a connection of its own, and repeats none.
+//! A client on a cluster's node that sends requests all the time, each on a connection of its own,
+//! and repeats none.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,8 +10,8 @@ use causeway_tests::reaper::{Process, Program};
 use causeway_tests::seen::Seen;
 use causeway_tests::{Cluster, Fleet, SOON, eventually};
 
-/// Sends requests until the file is there, and prints when each began and ended, and what came of it. The ports that it sends them
-/// from are its own, as far as they go.
+/// Sends requests until the file is there, and prints when each began and ended, and what came of
+/// it. The ports that it sends them from are its own, as far as they go.
 const REQUESTS: &str = r#"
 export LC_ALL=C
 port=$2
@@ -43,8 +44,9 @@ impl Client {
         Self::start_from(fleet, cluster, url, 0..0)
     }
 
-    /// The same, each from another of these ports as long as there are any. The node's kernel remembers for two minutes where a
-    /// connection went that nobody answered, and sends another from the same port after it.
+    /// The same, each from another of these ports as long as there are any. The node's kernel
+    /// remembers for two minutes where a connection went that nobody answered, and sends another
+    /// from the same port after it.
     pub(super) fn start_from(
         fleet: &Fleet,
         cluster: &Cluster,

@@ -1,5 +1,5 @@
-//! Packets from outside to the address of an entry cluster's load balancer. kube-proxy answers at the
-//! address, as it does behind the load balancer of a cloud.
+//! Packets from outside to the address of an entry cluster's load balancer. kube-proxy answers at
+//! the address, as it does behind the load balancer of a cloud.
 
 use causeway_tests::{SOON, Space, eventually, multi_cluster_service, same};
 use k8s_openapi::api::core::v1::Service;

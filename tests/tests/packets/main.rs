@@ -68,7 +68,8 @@ async fn answer_at(cluster: &Cluster, url: &str) -> Result<String, String> {
     }
 }
 
-/// The pods, among these, that answer a client in the cluster, and what else it gets, over many requests.
+/// The pods, among these, that answer a client in the cluster, and what else it gets, over many
+/// requests.
 async fn answering(cluster: &Cluster, space: &Space<'_>, service: &str) -> Vec<String> {
     let url = format!("http://{service}.{}.svc.cluster.local", space.name());
     answering_at(cluster, &url).await
@@ -275,7 +276,8 @@ async fn own_service_of_the_derived_name_never_answers_for_an_import() {
     let exported = said_by(&[(&remote, "member1")]);
     let url = format!("http://{}", in_clusterset(&space));
     answered_by(importer, &url, &exported).await;
-    // It is settled there, and reported; and all that was asked before and after is answered by the own pods alone.
+    // It is settled there, and reported; and all that was asked before and after is answered by the
+    // own pods alone.
     eventually("the import says what is in the way", SOON, || async {
         let import = space
             .imports(occupied)

@@ -33,7 +33,8 @@ struct Tiers<'a> {
 }
 
 impl<'a> Tiers<'a> {
-    /// So many near pods in member2 and far ones in member1, and a service with these annotations. The far ones are standby.
+    /// So many near pods in member2 and far ones in member1, and a service with these annotations.
+    /// The far ones are standby.
     async fn set_up(
         fleet: &'a Fleet,
         space: &'a Space<'a>,
@@ -157,7 +158,8 @@ fn is_standby(endpoint: &Endpoint) -> bool {
     endpoint.conditions.as_ref() == Some(&standby)
 }
 
-/// Waits until the API server of a cluster says that so many of its own endpoints of `foo` are ready, and returns when it said so.
+/// Waits until the API server of a cluster says that so many of its own endpoints of `foo` are
+/// ready, and returns when it said so.
 async fn own_are_ready(space: &Space<'_>, cluster: &Cluster, count: usize) -> SystemTime {
     let slices = space.api::<EndpointSlice>(cluster);
     let of_foo = WatchParams::default().labels("kubernetes.io/service-name=foo");
@@ -180,8 +182,8 @@ async fn own_are_ready(space: &Space<'_>, cluster: &Cluster, count: usize) -> Sy
     panic!("the watch ended before {count} endpoints were ready");
 }
 
-/// Whether something that has been done so often since is to be done again: once in the short form, until its time is over in the
-/// long one.
+/// Whether something that has been done so often since is to be done again: once in the short form,
+/// until its time is over in the long one.
 fn again(begun: Instant, done: usize) -> bool {
     match soak() {
         Some(time) => begun.elapsed() < time,

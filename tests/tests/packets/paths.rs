@@ -35,7 +35,8 @@ async fn run(member: &Cluster, commands: &[&str]) {
     }
 }
 
-/// Starts causeway-agent on the node of a member, with the account of `manifests/member/paths.yaml`.
+/// Starts causeway-agent on the node of a member, with the account of
+/// `manifests/member/paths.yaml`.
 async fn start_agent(env: &Environment, member: &Cluster, clocks: &Clocks) -> Process {
     for file in ["member/paths.yaml", "member/paths-provider-ttl.yaml"] {
         let manifest = env.installation.manifest(file);
@@ -150,8 +151,8 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Waits until clients are answered by member2 alone, after the path to member1 was cut. Returns
-    /// the time until no request failed any more.
+    /// Waits until clients are answered by member2 alone, after the path to member1 was cut.
+    /// Returns the time until no request failed any more.
     async fn cut(&self, env: &Environment) -> Duration {
         let url = format!("http://foo.{}.svc.cluster.local", self.space.name());
         let client = Client::start(&env.fleet, self.consumer, &url);

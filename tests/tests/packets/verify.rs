@@ -188,7 +188,8 @@ async fn set_up(verify: &Verify<'_>) {
     let definitions = env.installation.manifest("crds/member");
     for name in ["member1", "member2"] {
         let member = verify.member(name);
-        // The controller notices definitions within a minute; the last step of the story needs them.
+        // The controller notices definitions within a minute; the last step of the story needs
+        // them.
         let apply = ["apply", "--server-side", "-f", definitions.as_str()];
         member.kubectl(apply).await.ok();
         member.kubectl(["create", "namespace", PROBES]).await.ok();
@@ -352,7 +353,8 @@ async fn udp_works_is_refused_or_unknown(verify: &Verify<'_>) {
     verify.node("member1", "nft delete table ip cut").await;
 }
 
-/// Waits until `verify` reports this result of the endpoint of Service `names`, with this exit code.
+/// Waits until `verify` reports this result of the endpoint of Service `names`, with this exit
+/// code.
 async fn is_dialled_by_udp(verify: &Verify<'_>, result: &str, code: u8) {
     let command = ["names", "--from", "member2", "-o", "json"];
     eventually(result, SOON, || async {

@@ -1,4 +1,5 @@
-//! Webhooks that are replaced, one after the other, while a real API server asks them through their Service.
+//! Webhooks that are replaced, one after the other, while a real API server asks them through their
+//! Service.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

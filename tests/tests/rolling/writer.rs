@@ -14,7 +14,8 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval_at};
 
-/// Objects that are written beside each other, each twice a second: 50 requests a second that the webhook checks.
+/// Objects that are written beside each other, each twice a second: 50 requests a second that the
+/// webhook checks.
 const OBJECTS: u32 = 25;
 const PERIOD: Duration = Duration::from_millis(500);
 

@@ -206,8 +206,8 @@ impl Environment {
         );
     }
 
-    /// Keeps one provider unreachable until its endpoints of [`STANDBY`] are on standby in the other
-    /// one, and waits for their return. No other endpoint may change.
+    /// Keeps one provider unreachable until its endpoints of [`STANDBY`] are on standby in the
+    /// other one, and waits for their return. No other endpoint may change.
     async fn lose_provider(&mut self) {
         let lost = *self.random.of(&STEADY);
         let [first, second] = STEADY;
@@ -364,7 +364,8 @@ impl Environment {
         Api::namespaced(self.clients["hub"].clone(), MEMBERS_NAMESPACE)
     }
 
-    /// Deletes the Secret of a member that is joined, and has its Cluster looked at again; gives what is to be stored again.
+    /// Deletes the Secret of a member that is joined, and has its Cluster looked at again; gives
+    /// what is to be stored again.
     async fn forget_credentials(&self, name: &str) -> Option<Secret> {
         let secrets = self.credentials();
         let secret = secrets.get_opt(name).await.expect("an answer of the hub")?;
@@ -442,7 +443,8 @@ impl Environment {
         );
     }
 
-    /// Waits until the controllers know every member: one that has just started has nothing to compare a list with.
+    /// Waits until the controllers know every member: one that has just started has nothing to
+    /// compare a list with.
     async fn known(&self) {
         for controller in &self.controllers {
             controller.ready().await;

@@ -24,8 +24,8 @@ const ALL: [Fault; 14] = [
 
 /// Longer than a lease lasts.
 const LEASE: Duration = Duration::from_secs(14);
-/// With half a lease still shorter than the controller waits for a second opinion about a list that lacks much: nothing tells a lie that is
-/// repeated then from the truth.
+/// With half a lease still shorter than the controller waits for a second opinion about a list that
+/// lacks much: nothing tells a lie that is repeated then from the truth.
 const BRIEF: Duration = Duration::from_secs(5);
 
 /// Disruption of the controller's processes.
@@ -45,7 +45,8 @@ pub(super) enum Blow {
     Clocks,
     /// The API server of this member is taken back to the release before, and upgraded again.
     Downgrade(&'static str),
-    /// The hub loses the credentials of this member, and its Cluster is touched; a backup brings them back.
+    /// The hub loses the credentials of this member, and its Cluster is touched; a backup brings
+    /// them back.
     Forget(&'static str),
 }
 

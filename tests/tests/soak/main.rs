@@ -1,10 +1,13 @@
-//! Services, clusters, leaders and faults come and go at random, and an oracle says what every cluster should hold.
+//! Services, clusters, leaders and faults come and go at random, and an oracle says what every
+//! cluster should hold.
 //!
-//! A round: people and workloads change things while networks and API servers are at fault and leaders are killed or stopped; then all
-//! is fixed, and in the end every cluster holds exactly what the objects that are there say. Throughout, no endpoint of a service that
-//! nobody changed in the round goes away anywhere, or is there twice. Nothing panics, and memory does not grow.
+//! A round: people and workloads change things while networks and API servers are at fault and
+//! leaders are killed or stopped; then all is fixed, and in the end every cluster holds exactly
+//! what the objects that are there say. Throughout, no endpoint of a service that nobody changed in
+//! the round goes away anywhere, or is there twice. Nothing panics, and memory does not grow.
 //!
-//! `make soak T=600` goes on for ten minutes. A run prints its seed; `CAUSEWAY_SOAK_SEED` makes the same choices again.
+//! `make soak T=600` goes on for ten minutes. A run prints its seed; `CAUSEWAY_SOAK_SEED` makes the
+//! same choices again.
 
 mod environment;
 mod faults;

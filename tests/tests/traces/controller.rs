@@ -81,7 +81,8 @@ async fn changed_slice_is_one_trace_with_a_span_per_consumer() {
         "{writes:#?}"
     );
 
-    // The provider's slice may have come later, in a trace of its own: another change would belong to it until it ends.
+    // The provider's slice may have come later, in a trace of its own: another change would belong
+    // to it until it ends.
     let copies = |span: &ReceivedSpan| of_space(span) && span.name == "create EndpointSlice";
     for copy in collector.received("the copies", 2, copies).await {
         let root = |span: &ReceivedSpan| span.trace == copy.trace && span.parent.is_empty();

@@ -1,4 +1,5 @@
-//! Traces: from an API server's request to the webhook's decision, and from a source's event to the last write.
+//! Traces: from an API server's request to the webhook's decision, and from a source's event to the
+//! last write.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -84,7 +84,8 @@ async fn without_the_token(ui: &Ui) {
     }
 }
 
-/// A page of evil.example whose name leads to 127.0.0.1 (DNS rebinding) knows the token at most from somewhere else.
+/// A page of evil.example whose name leads to 127.0.0.1 (DNS rebinding) knows the token at most
+/// from somewhere else.
 async fn by_another_name(ui: &Ui) {
     let (_, port) = ui.address().split_once(':').unwrap();
     for host in [

@@ -80,7 +80,8 @@ fn lose_version(name: &str, before: &Value, now: &Value, lost: &mut Vec<String>)
     if before["served"] == true && now["served"] != true {
         lost.push(format!("{name} is not served any more"));
     }
-    // The version before writes the one that it stored; a hub that stores another has to be asked for all its objects first.
+    // The version before writes the one that it stored; a hub that stores another has to be asked
+    // for all its objects first.
     if before["storage"] != now["storage"] {
         lost.push(format!("{name}: storage is {}", now["storage"]));
     }

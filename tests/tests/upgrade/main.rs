@@ -1,15 +1,18 @@
 //! From the version before to this one and back, on the same objects.
 //!
-//! Two webhooks and two controllers of the version before run on a hub with three members, installed by its own `kubectl mcs`.
-//! They are replaced one by one by those of this version, then again by those of the version before, as docs/install.md says,
-//! while workloads and people change services (the churn of the soak) and MultiClusterServices are sent that are right and that
-//! are wrong.
+//! Two webhooks and two controllers of the version before run on a hub with three members,
+//! installed by its own `kubectl mcs`. They are replaced one by one by those of this version, then
+//! again by those of the version before, as docs/install.md says, while workloads and people change
+//! services (the churn of the soak) and MultiClusterServices are sent that are right and that are
+//! wrong.
 //!
-//! What is held: each request is answered as it should be; no endpoint of a service that nobody touched is withdrawn or there
-//! twice; in the end of each way every cluster holds exactly what the objects say; an object that nobody touched is written at
-//! most once on each way, and nothing is written at rest. The definitions, which stay on the way back, only ever gain.
+//! What is held: each request is answered as it should be; no endpoint of a service that nobody
+//! touched is withdrawn or there twice; in the end of each way every cluster holds exactly what the
+//! objects say; an object that nobody touched is written at most once on each way, and nothing is
+//! written at rest. The definitions, which stay on the way back, only ever gain.
 //!
-//! `make upgrade` runs it, for it builds the version before. `make long` goes to and fro for ten minutes.
+//! `make upgrade` runs it, for it builds the version before. `make long` goes to and fro for ten
+//! minutes.
 
 mod definitions;
 mod install;

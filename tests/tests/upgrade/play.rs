@@ -51,7 +51,8 @@ pub(super) struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    /// Installs that version as its own `kubectl mcs` does, starts it, and makes the first services.
+    /// Installs that version as its own `kubectl mcs` does, starts it, and makes the first
+    /// services.
     pub(super) async fn start(fleet: &'a Fleet, release: Release) -> Self {
         let begun = Instant::now();
         let seed = seed();
@@ -155,8 +156,8 @@ impl<'a> Play<'a> {
         assert!(often.is_empty(), "{way}: written too often: {often:#?}");
     }
 
-    /// Applies what a person applies, and replaces each process when its successor is ready. Services change meanwhile; gives
-    /// how often.
+    /// Applies what a person applies, and replaces each process when its successor is ready.
+    /// Services change meanwhile; gives how often.
     async fn roll(&mut self, release: Release) -> usize {
         let Self {
             fleet,
@@ -235,7 +236,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Waits until nothing is written any more: by what is not of the churn, which has settled, and of it.
+    /// Waits until nothing is written any more: by what is not of the churn, which has settled, and
+    /// of it.
     async fn at_rest(&self) {
         eventually("nothing is written at rest", SETTLED, async || {
             let marks = Marks::now(self.fleet).await;

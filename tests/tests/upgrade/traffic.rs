@@ -1,4 +1,5 @@
-//! MultiClusterServices that are sent all the time, right and wrong ones, each with the answer that it should have.
+//! MultiClusterServices that are sent all the time, right and wrong ones, each with the answer that
+//! it should have.
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// Makes the Services and an object for each sender, and begins. The members do not have the namespace.
+    /// Makes the Services and an object for each sender, and begins. The members do not have the
+    /// namespace.
     pub(super) async fn start(fleet: &Fleet) -> Self {
         let (hub, space) = (fleet.hub(), Space::existing(fleet, NAMESPACE));
         space.create_in(hub).await;

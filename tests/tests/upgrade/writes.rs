@@ -59,11 +59,13 @@ impl Writes {
         all
     }
 
-    /// Those of what nobody touched: of the rock, of the namespace that the churn spares, and of what serves causeway itself.
+    /// Those of what nobody touched: of the rock, of the namespace that the churn spares, and of
+    /// what serves causeway itself.
     pub(super) fn of_untouched(self, spared: &str) -> Self {
         let mut untouched = self.0;
         untouched.retain(|(_, write)| match write.namespace.as_str() {
-            // A Cluster says what becomes of the churn: which deletions are suspended, for instance.
+            // A Cluster says what becomes of the churn: which deletions are suspended, for
+            // instance.
             "" => !["clusters", "namespaces"].contains(&write.resource.as_str()),
             namespace => {
                 namespace == ROCK || namespace == spared || namespace.starts_with("causeway-")

@@ -1,5 +1,5 @@
-//! Connections to causeway-tunnel: TCP or CONNECT of a proxy, perhaps the upgraded connection of the
-//! hub's API server, then TLS.
+//! Connections to causeway-tunnel: TCP or CONNECT of a proxy, perhaps the upgraded connection of
+//! the hub's API server, then TLS.
 
 use std::net::IpAddr;
 use std::str::FromStr;

@@ -3,8 +3,8 @@
 //!
 //! The Secret in the member has all that is to outlive the process: `ca.crt` and the token of the
 //! file that `kubectl mcs join` printed, then the key, then the certificate. The key is stored
-//! before it is sent, so that a process that ends meanwhile may use the token again. A token is of a
-//! later join than the certificate beside it, and is used first.
+//! before it is sent, so that a process that ends meanwhile may use the token again. A token is of
+//! a later join than the certificate beside it, and is used first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -190,7 +190,8 @@ impl Enrolment {
         }
     }
 
-    /// Returns the Secret if it has a token that may give a certificate: another one than `refused`.
+    /// Returns the Secret if it has a token that may give a certificate: another one than
+    /// `refused`.
     async fn with_token(&self, refused: Option<&str>) -> Option<Secret> {
         // The token has been used; the Secret cannot be written.
         if self.unsaved.lock().is_some() {

@@ -1,5 +1,5 @@
-//! Notes of refused agents: one log line for each member in ten minutes, and one Event if a token is
-//! presented that another key has used.
+//! Notes of refused agents: one log line for each member in ten minutes, and one Event if a token
+//! is presented that another key has used.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -73,8 +73,8 @@ impl Refusals {
         }
     }
 
-    /// Notes a refusal if it is the first of its kind in its window. The Event is written beside the
-    /// caller, who waits for nothing.
+    /// Notes a refusal if it is the first of its kind in its window. The Event is written beside
+    /// the caller, who waits for nothing.
     pub(super) fn note(&self, tunnel: &Inner, refused: Refused<'_>, message: &'static str) {
         let now = Timestamp::now();
         let window = now.as_second() / WINDOW;

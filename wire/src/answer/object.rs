@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use crate::protobuf::{self, Fields, Malformed};
 use crate::unreadable::Unreadable;
 
-/// Maximum number of `{` in an object of JSON. In memory each may take a hundred times the two bytes
-/// of `{}`. A Cluster of Karmada, which names each kind that it serves, has some thousands.
+/// Maximum number of `{` in an object of JSON. In memory each may take a hundred times the two
+/// bytes of `{}`. A Cluster of Karmada, which names each kind that it serves, has some thousands.
 const PARTS_MAX: usize = 65_536;
 
 /// Object that is not decoded.
@@ -35,8 +35,8 @@ impl<'a> Object<'a> {
         Ok(Self::Protobuf(protobuf::object(body)?))
     }
 
-    /// Returns the text of an object of JSON, which any type may be decoded from: the memory that it
-    /// takes is bounded.
+    /// Returns the text of an object of JSON, which any type may be decoded from: the memory that
+    /// it takes is bounded.
     ///
     /// # Errors
     /// The object is protobuf, or has too many objects within it.

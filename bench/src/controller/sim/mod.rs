@@ -49,7 +49,7 @@ impl ServiceSpec {
         }
     }
 
-    /// Returns a service of each member, for so many of the members that follow.
+    /// Returns one service for each member, consumed by the next `consumers` members.
     pub(crate) fn ring(members: usize, consumers: usize) -> Vec<Self> {
         let number = |member: usize| u16::try_from(member % members).unwrap_or_default();
         let spec = |member: usize| {

@@ -27,7 +27,8 @@ pub(crate) struct PartArgs {
     /// Apply everything but the CRDs
     #[arg(long, conflicts_with = "crds_only")]
     pub skip_crds: bool,
-    /// Webhook and controller run outside the hub, as on a hub without nodes: create long-lived tokens, and no Deployments
+    /// Webhook and controller run outside the hub, as on a hub without nodes: create long-lived
+    /// tokens, and no Deployments
     #[arg(long, conflicts_with = "crds_only")]
     pub external: bool,
     /// URL at which the hub reaches that webhook [default: it is not registered]
@@ -39,16 +40,17 @@ pub(crate) struct PartArgs {
     /// Let cert-manager manage the certificate of the webhook
     #[arg(long, conflicts_with_all = ["crds_only", "external"])]
     pub cert_manager: bool,
-    /// The hub is a Karmada control plane: grant the controller the members' Secrets in namespace karmada-cluster
+    /// The hub is a Karmada control plane: grant the controller the members' Secrets in namespace
+    /// karmada-cluster
     #[arg(long, conflicts_with = "crds_only")]
     pub karmada: bool,
-    /// How the webhook handles a MultiClusterService whose Service or port does not exist: deny rejects it; warn accepts
-    /// it with a warning and exposes nothing until the Service exists, so that objects may be applied in any order
-    /// [default: deny]
+    /// How the webhook handles a MultiClusterService whose Service or port does not exist: deny
+    /// rejects it; warn accepts it with a warning and exposes nothing until the Service exists, so
+    /// that objects may be applied in any order [default: deny]
     #[arg(long, value_name = "deny|warn", conflicts_with_all = ["crds_only", "external"])]
     pub missing_service: Option<MissingService>,
-    /// Run causeway-tunnel for members that the hub cannot dial, whose agents reach it at this address; the first time,
-    /// create its CA [default port: 443]
+    /// Run causeway-tunnel for members that the hub cannot dial, whose agents reach it at this
+    /// address; the first time, create its CA [default port: 443]
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "crds_only")]
     pub tunnel: Option<TunnelAddress>,
     /// Create or renew only the two Secrets of --tunnel, as on a hub where Helm installs causeway
@@ -58,8 +60,8 @@ pub(crate) struct PartArgs {
         conflicts_with_all = ["external", "cert_manager", "karmada", "missing_service"]
     )]
     pub secrets_only: bool,
-    /// Let agents that reach nothing but the hub's API server come by its Service proxy, and create the account for that
-    /// [default: as it is]
+    /// Let agents that reach nothing but the hub's API server come by its Service proxy, and create
+    /// the account for that [default: as it is]
     #[arg(long, requires = "tunnel", conflicts_with_all = ["crds_only", "external", "karmada"])]
     pub through_api_server: bool,
     /// Let causeway-tunnel give agents their certificates, for members that join by a file (join -o
@@ -79,7 +81,8 @@ pub(crate) enum MissingService {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Images")]
 pub(crate) struct ImageArgs {
-    /// Registry and path of causeway's images, such as registry.example/team [default: the one that is deployed, else causeway]
+    /// Registry and path of causeway's images, such as registry.example/team [default: the one that
+    /// is deployed, else causeway]
     #[arg(long, value_name = "REGISTRY", value_parser = registry)]
     pub registry: Option<String>,
     /// Tag of the images [default: the version of this program]

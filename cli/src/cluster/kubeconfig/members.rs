@@ -30,8 +30,8 @@ pub(crate) struct MemberContext {
 }
 
 impl MemberKubeconfigs {
-    /// Reads the kubeconfigs that the user gives. `hub` is the one of the hub, which has the contexts
-    /// of members without a file.
+    /// Reads the kubeconfigs that the user gives. `hub` is the one of the hub, which has the
+    /// contexts of members without a file.
     ///
     /// # Errors
     /// [`LoadError`] if a file cannot be read, has no context that the user names, or is one of two

@@ -161,7 +161,8 @@ async fn serve(forwarder: Arc<Forwarder>, listener: TcpListener) {
     }
 }
 
-/// Joins a client to a pod. A client that gets no connection receives the reason, as from the front.
+/// Joins a client to a pod. A client that gets no connection receives the reason, as from the
+/// front.
 async fn join(forwarder: &Forwarder, mut socket: TcpStream) {
     let refusal = match forwarder.open().await {
         Err(why) => format!("causeway-tunnel is not reached, {why}"),

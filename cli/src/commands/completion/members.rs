@@ -35,8 +35,8 @@ pub(super) fn value(line: &Line<'_>, arg: &str, typed: &str) -> Option<Completio
     Some(Completion::Candidates(matching(candidates, typed)))
 }
 
-/// Lists the files beside an incomplete path, with that path's own directory. Directories end with a
-/// slash. Hidden files are offered once their dot is typed.
+/// Lists the files beside an incomplete path, with that path's own directory. Directories end with
+/// a slash. Hidden files are offered once their dot is typed.
 fn files(typed: &str) -> Vec<String> {
     let (directory, name) = match typed.rfind('/') {
         Some(slash) => typed.split_at(slash + 1),

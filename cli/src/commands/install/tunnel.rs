@@ -1,5 +1,5 @@
-//! The tunnel of an installation, and its Secrets. An existing certificate authority is kept, because the agents of all
-//! members trust it.
+//! The tunnel of an installation, and its Secrets. An existing certificate authority is kept,
+//! because the agents of all members trust it.
 
 use std::time::SystemTime;
 

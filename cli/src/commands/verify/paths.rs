@@ -172,8 +172,8 @@ fn is_serving(endpoint: &Endpoint) -> bool {
     serving.or(ready).unwrap_or(true)
 }
 
-/// Returns the protocol by which a port is dialled, or `None` if it is not. A port of UDP serves DNS
-/// if its number, its name or its `appProtocol` is that of DNS; a name may have a suffix, as in
+/// Returns the protocol by which a port is dialled, or `None` if it is not. A port of UDP serves
+/// DNS if its number, its name or its `appProtocol` is that of DNS; a name may have a suffix, as in
 /// `dns-tcp`.
 fn protocol(transport: Option<&str>, port: u16, names: [&Option<String>; 2]) -> Option<Protocol> {
     const DNS: u16 = 53;

@@ -28,8 +28,9 @@ impl Fields {
     };
 }
 
-/// An API server publishes the schema of a definition some moments after it serves it; one that has not done so for this long
-/// does not do it at all (before Kubernetes 1.24), or does not let it be read.
+/// An API server publishes the schema of a definition some moments after it serves it; one that has
+/// not done so for this long does not do it at all (before Kubernetes 1.24), or does not let it be
+/// read.
 const PUBLISHED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Knowledge of the schema.
@@ -61,8 +62,8 @@ impl Schema {
         }
     }
 
-    /// Takes what was read of a version, if it could be; gives the fields to go by, `None` while it is too early to say. What
-    /// was read before holds until something else is read.
+    /// Takes what was read of a version, if it could be; gives the fields to go by, `None` while it
+    /// is too early to say. What was read before holds until something else is read.
     pub(super) fn settle(
         &mut self,
         of: Version,

@@ -25,7 +25,8 @@ impl Versions {
         DebouncedDiscovery::new(Self::ASSUMED, Self::lack)
     }
 
-    /// Notes what the API server has in a version; a kind that was found in an earlier one stays there.
+    /// Notes what the API server has in a version; a kind that was found in an earlier one stays
+    /// there.
     pub(super) fn note(&mut self, version: Version, resources: &Resources) {
         if resources.has("serviceexports") {
             self.exports.get_or_insert(version);

@@ -91,8 +91,8 @@ impl Profiles {
         self.all.get(&id(name, namespace))
     }
 
-    /// Returns the profile of which the Cluster of that name is made: the eldest that names a way to
-    /// reach it.
+    /// Returns the profile of which the Cluster of that name is made: the eldest that names a way
+    /// to reach it.
     pub(crate) fn eldest(&self, name: &ClusterName) -> Option<&Profile> {
         let named = self.all.range(id(name, "")..);
         let named = named.take_while(|(id, _)| *id.name == *name.as_str());

@@ -20,8 +20,8 @@ impl Nodes {
         self.0.values()
     }
 
-    /// Returns the ready nodes if each leads to its own endpoints alone, or if none is ready; `None`
-    /// where any node leads to all endpoints.
+    /// Returns the ready nodes if each leads to its own endpoints alone, or if none is ready;
+    /// `None` where any node leads to all endpoints.
     pub(crate) fn leading(&self, is_local: bool) -> Option<BTreeSet<Box<str>>> {
         let ready = self.iter().filter(|node| node.is_ready);
         let ready: BTreeSet<_> = ready.map(|node| node.name.clone()).collect();

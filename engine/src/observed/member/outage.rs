@@ -74,8 +74,8 @@ impl<S: Clone> Outage<S> {
         self.last = Some(failing(began));
     }
 
-    /// Returns the state that statuses report at that time, and the time at which it changes without
-    /// an event. `unsettled` leaves a status as it is.
+    /// Returns the state that statuses report at that time, and the time at which it changes
+    /// without an event. `unsettled` leaves a status as it is.
     pub(super) fn reported(
         &self,
         current: S,
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    /// Plays changes at these seconds, failing first, up to a second. Returns the second since which
-    /// the member is reported as failing then.
+    /// Plays changes at these seconds, failing first, up to a second. Returns the second since
+    /// which the member is reported as failing then.
     fn reported_since(is_sure: bool, changes: &[u64], second: u64) -> Option<u64> {
         let start = now();
         let at = |second: u64| start.after(Duration::from_secs(second));

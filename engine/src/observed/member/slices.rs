@@ -216,8 +216,8 @@ impl Slices {
         }
     }
 
-    /// Replaces the slices that Kubernetes makes for the services that `is_listed` selects by those of
-    /// a complete list.
+    /// Replaces the slices that Kubernetes makes for the services that `is_listed` selects by those
+    /// of a complete list.
     pub(super) fn replace_sources(
         &mut self,
         slices: Vec<ObservedSlice>,

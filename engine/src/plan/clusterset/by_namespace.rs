@@ -1,4 +1,5 @@
-//! Exports of all Services of a namespace, as its annotation `mcs.causeway.dev/export: all` requests.
+//! Exports of all Services of a namespace, as its annotation `mcs.causeway.dev/export: all`
+//! requests.
 //!
 //! causeway creates ordinary ServiceExports. From then on they count as those that users create:
 //! permission, quota, age and the guard against sudden losses apply to them.

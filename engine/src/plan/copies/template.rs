@@ -379,7 +379,8 @@ impl CopyTemplate {
     /// Returns the hints for zone and node. Under a preference every endpoint bears hints: one
     /// without would switch the preference off for the whole Service.
     fn hints<'a>(&'a self, carried: &SourceEndpoint<'a>) -> [Option<&'a str>; 2] {
-        // No API server checks a zone; one that is checked in hints would have the whole copy refused.
+        // No API server checks a zone; one that is checked in hints would have the whole copy
+        // refused.
         let zone = carried.zone.filter(|zone| is_label_value(zone));
         let zone = zone.unwrap_or(&self.remote);
         let node = carried.node.unwrap_or(&self.remote);

@@ -20,8 +20,8 @@ pub(crate) struct Routing {
 }
 
 impl Routing {
-    /// Reads the values of the clusters in use, and of those with recorded targets. One of which the
-    /// hub has no Cluster keeps the value with which the DNSEndpoint publishes its targets.
+    /// Reads the values of the clusters in use, and of those with recorded targets. One of which
+    /// the hub has no Cluster keeps the value with which the DNSEndpoint publishes its targets.
     pub(super) fn of<'a>(
         property: &str,
         index: &Index,

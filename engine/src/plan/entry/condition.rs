@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::model::slice::SourceSlice;
 
-/// Conditions of the best of some endpoints: a ready one, else one that serves until it is gone, else
-/// one that stays. Their order does not matter.
+/// Conditions of the best of some endpoints: a ready one, else one that serves until it is gone,
+/// else one that stays. Their order does not matter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Best(Option<[Option<bool>; 3]>);
 

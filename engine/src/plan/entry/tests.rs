@@ -355,8 +355,8 @@ fn headless_service_has_no_entry() {
     assert!(ready.contains("Service shop/foo is headless"), "{ready}");
 }
 
-/// Returns the address of member1 that leads to its pods by a Service without a selector, and Ready's
-/// message before.
+/// Returns the address of member1 that leads to its pods by a Service without a selector, and
+/// Ready's message before.
 fn without_selector(reach: &str, remedy: [&str; 2], spec: Value) -> Vec<(String, Option<bool>)> {
     let own = json!({"spec": {"selector": null, "clusterIP": "10.96.0.7"}});
     let mut env = provided(reach, own.clone());

@@ -72,8 +72,8 @@ impl Balancer {
     }
 }
 
-/// Adds the removal of ranges, which the API server permits to load balancers alone, to the patch of
-/// a Service that is to be none. The API server itself drops the other fields.
+/// Adds the removal of ranges, which the API server permits to load balancers alone, to the patch
+/// of a Service that is to be none. The API server itself drops the other fields.
 pub(super) fn remove(observed: &ServiceView, patch: &mut Value) {
     let request = observed.balancer.as_ref();
     if request.is_some_and(|request| !request.source_ranges.is_empty()) {

@@ -1,5 +1,5 @@
-//! `make demo`: the whole way, on real API servers. Every command is one that a person could type, and every
-//! answer is the real one.
+//! `make demo`: the whole way, on real API servers. Every command is one that a person could type,
+//! and every answer is the real one.
 
 mod shell;
 mod stage;

@@ -11,7 +11,8 @@ use causeway_tests::reaper::{Exit, Program, Reaper};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Runs commands in the repository, with kubectl, kubectl-mcs and a kubeconfig of all clusters at hand.
+/// Runs commands in the repository, with kubectl, kubectl-mcs and a kubeconfig of all clusters at
+/// hand.
 pub(crate) struct Shell {
     reaper: Arc<Reaper>,
     directory: PathBuf,

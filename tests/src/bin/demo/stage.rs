@@ -42,7 +42,8 @@ pub(crate) struct Causeway {
     pub(crate) controller: Running,
 }
 
-/// Installs causeway on the hub with its own manifests, and starts both processes with the rights of their accounts.
+/// Installs causeway on the hub with its own manifests, and starts both processes with the rights
+/// of their accounts.
 pub(crate) async fn install(fleet: &Fleet, shell: &Shell) -> anyhow::Result<Causeway> {
     shell.run("kubectl apply -f manifests/crds/hub").await?;
     shell

@@ -1,5 +1,5 @@
-//! The story: refused, converted, accepted, reached, cut off, restored, scaled, failed over, deleted, exported,
-//! reached across networks.
+//! The story: refused, converted, accepted, reached, cut off, restored, scaled, failed over,
+//! deleted, exported, reached across networks.
 
 mod clusterset;
 mod near;
@@ -261,8 +261,8 @@ pub(crate) fn curl(consumer: &Cluster) -> Option<String> {
     ))
 }
 
-/// Asks the service from the consumer: the answer must come from a pod of the provider. Without packets the
-/// consumer's slices must be there.
+/// Asks the service from the consumer: the answer must come from a pod of the provider. Without
+/// packets the consumer's slices must be there.
 async fn reach(shell: &Shell, consumer: &Cluster) -> anyhow::Result<()> {
     let Some(curl) = curl(consumer) else {
         let slices = shell.run(SLICES).await?;

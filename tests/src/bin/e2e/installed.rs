@@ -13,7 +13,8 @@ use crate::processes::listening;
 /// Those that run as pods.
 pub(crate) const PROGRAMS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
 
-/// Installs with Helm into a namespace that enforces the strictest Pod Security standard, and joins the member, and the hub.
+/// Installs with Helm into a namespace that enforces the strictest Pod Security standard, and joins
+/// the member, and the hub.
 pub(crate) async fn by_helm(clusters: &Clusters) {
     let person = &clusters.person;
     person
@@ -66,7 +67,8 @@ pub(crate) async fn rolled_out(clusters: &Clusters) {
     }
 }
 
-/// Both Deployments have all their pods, on both nodes, from the images that were pushed, and no pod was started again.
+/// Both Deployments have all their pods, on both nodes, from the images that were pushed, and no
+/// pod was started again.
 async fn are_ready(clusters: &Clusters) {
     rolled_out(clusters).await;
     for program in PROGRAMS {
@@ -87,7 +89,8 @@ async fn are_ready(clusters: &Clusters) {
     }
 }
 
-/// The API server calls the webhook at its Service: what no namespace of the system may expose is refused, in the webhook's words.
+/// The API server calls the webhook at its Service: what no namespace of the system may expose is
+/// refused, in the webhook's words.
 async fn the_webhook_refuses(clusters: &Clusters) {
     let wrong = "kubectl create --dry-run=server -f - <<END
 apiVersion: networking.karmada.io/v1alpha1

@@ -1,6 +1,6 @@
 //! `make e2e`: causeway as people install it, on real nodes: a hub with two, two members with one
-//! each. Images are pulled from a registry, programs run as pods, and pods of one cluster reach pods
-//! of the others. member2 is of a network of its own: no route leads to its pods or from them.
+//! each. Images are pulled from a registry, programs run as pods, and pods of one cluster reach
+//! pods of the others. member2 is of a network of its own: no route leads to its pods or from them.
 
 mod admissions;
 mod disruptions;

@@ -1,4 +1,5 @@
-//! A person at a terminal, with kubectl, its plugin and Helm, the hub's kubeconfig and the members'.
+//! A person at a terminal, with kubectl, its plugin and Helm, the hub's kubeconfig and the
+//! members'.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,7 +55,8 @@ impl Person {
         .ok()
     }
 
-    /// Types a command at the root of the repository, which must succeed, and returns what it prints.
+    /// Types a command at the root of the repository, which must succeed, and returns what it
+    /// prints.
     pub(crate) async fn types(&self, command: &str) -> String {
         self.tries(command).await.ok()
     }

@@ -33,7 +33,8 @@ const WAYS: [Way; 3] = [
     },
 ];
 
-/// `foo` runs on the hub and is exposed by a MultiClusterService; `bar` runs in the member and is exported.
+/// `foo` runs on the hub and is exposed by a MultiClusterService; `bar` runs in the member and is
+/// exported.
 pub(crate) struct Workloads;
 
 impl Workloads {

@@ -41,8 +41,9 @@ impl Churn {
         format!("a slice {namespace}/{slice} of {member} is made")
     }
 
-    /// Somebody applies over a Service that was delivered to a member, or deletes what they applied.
-    /// One of type LoadBalancer would remain with an address that belongs to nobody's request.
+    /// Somebody applies over a Service that was delivered to a member, or deletes what they
+    /// applied. One of type LoadBalancer would remain with an address that belongs to nobody's
+    /// request.
     pub(super) async fn claim(&mut self, fleet: &Fleet, random: &mut Random) -> String {
         let namespace = self.somewhere(random);
         let (name, member) = (

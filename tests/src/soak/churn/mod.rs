@@ -32,7 +32,8 @@ const PASSING: &str = NAMESPACES[1];
 /// Namespace that one member lacks.
 const PARTIAL: &str = NAMESPACES[2];
 const WITHOUT_PARTIAL: &str = "member1";
-/// The services that a MultiClusterService exposes; the last is one that members have and export too.
+/// The services that a MultiClusterService exposes; the last is one that members have and export
+/// too.
 const NATIVE: [&str; 4] = ["n0", "n1", "n2", EXPORTED[0]];
 /// The services that members export; the last is headless.
 const EXPORTED: [&str; 3] = ["c0", "c1", "c2"];
@@ -77,7 +78,8 @@ pub struct Churn {
 }
 
 impl Churn {
-    /// Makes the namespaces, and in the members the Services that may be exported. Members serve ServiceImports before.
+    /// Makes the namespaces, and in the members the Services that may be exported. Members serve
+    /// ServiceImports before.
     pub async fn new(fleet: &Fleet, members: Vec<&'static str>) -> Self {
         let mut churn = Self {
             members,
@@ -155,8 +157,8 @@ impl Churn {
     }
 
     /// Deletes no namespace until [`Churn::free_namespaces`], and waits until those that are being
-    /// deleted are gone. An API server whose definitions change at that time leaves objects of these
-    /// kinds in a namespace that is gone.
+    /// deleted are gone. An API server whose definitions change at that time leaves objects of
+    /// these kinds in a namespace that is gone.
     pub async fn keep_namespaces(&mut self, fleet: &Fleet) {
         self.keeps_namespaces = true;
         for namespace in &self.without {

@@ -17,7 +17,8 @@ use crate::{Fleet, Space, multi_cluster_service, service};
 /// The ports that every such Service has. One more comes and goes, and is never named.
 const PORTS: [(&str, u16, u16); 2] = [("http", 80, 8080), ("metrics", 9090, 9090)];
 
-/// The service that members have by themselves, with the first of these ports at least: no other is exposed of it.
+/// The service that members have by themselves, with the first of these ports at least: no other is
+/// exposed of it.
 const SHARED: &str = EXPORTED[0];
 
 /// Values of the annotation `prefer`.

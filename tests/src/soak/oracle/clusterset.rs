@@ -23,7 +23,8 @@ struct Exporter<'a> {
 pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
     let mut exporters = exporters(snapshot);
     for of_one in exporters.values_mut() {
-        // The export that was seen first decides, then the oldest; of two that are as old, the first by name.
+        // The export that was seen first decides, then the oldest; of two that are as old, the
+        // first by name.
         of_one.sort_by_key(|exporter| (exporter.since.clone(), exporter.name));
     }
     for (consumer, member) in joined(snapshot) {

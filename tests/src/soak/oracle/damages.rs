@@ -1,4 +1,5 @@
-//! The oracle sees what is wrong: a snapshot in which all is as it should be, and what may become of it.
+//! The oracle sees what is wrong: a snapshot in which all is as it should be, and what may become
+//! of it.
 
 use causeway::api::labels;
 use causeway::api::multicluster::ServiceImport;

@@ -333,8 +333,8 @@ impl<'a> Source<'a> {
 }
 
 impl Consumer<'_> {
-    /// Adds the endpoints that the consumer should have of each provider. Tiers count the consumer's own pods, whether or not it gets copies of
-    /// its own slices.
+    /// Adds the endpoints that the consumer should have of each provider. Tiers count the
+    /// consumer's own pods, whether or not it gets copies of its own slices.
     pub(super) fn tell(
         &self,
         sources: &[&Source<'_>],

@@ -245,8 +245,8 @@ fn name(port: &ServicePort) -> &str {
     port.name.as_deref().unwrap_or_default()
 }
 
-/// Returns the conditions of the best of some endpoints: a ready one, else one that serves, else one
-/// that does not terminate.
+/// Returns the conditions of the best of some endpoints: a ready one, else one that serves, else
+/// one that does not terminate.
 fn best<'a>(endpoints: impl Iterator<Item = &'a Endpoint>) -> Option<EndpointConditions> {
     let conditions = endpoints.map(|one| one.conditions.clone().unwrap_or_default());
     conditions.max_by_key(|one| {

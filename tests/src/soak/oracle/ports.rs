@@ -64,8 +64,8 @@ pub(super) fn kind_of(headless: bool) -> &'static str {
     }
 }
 
-/// The ports that a copy of a provider's slice has in a consumer, as `name:number`: those exposed, under the names of the consumer's
-/// Service.
+/// The ports that a copy of a provider's slice has in a consumer, as `name:number`: those exposed,
+/// under the names of the consumer's Service.
 pub(super) fn translated(
     source: &EndpointSlice,
     provider: &[Port],

@@ -71,8 +71,8 @@ impl<'a> Tiers<'a> {
     }
 }
 
-/// Returns the number of ready endpoints and of all endpoints of slices, without terminating ones and
-/// those that the ports of the consumer's Service do not lead to.
+/// Returns the number of ready endpoints and of all endpoints of slices, without terminating ones
+/// and those that the ports of the consumer's Service do not lead to.
 pub(super) fn readiness(slices: &[EndpointSlice], ports: &[Port], offered: &[Port]) -> [usize; 2] {
     let fitting = slices.iter();
     let fitting = fitting.filter(|slice| !translated(slice, ports, offered).is_empty());

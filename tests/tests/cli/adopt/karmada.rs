@@ -9,7 +9,8 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
-/// `foo`, provided by a, consumed by b, carried by Karmada, whose feature gate was switched off then.
+/// `foo`, provided by a, consumed by b, carried by Karmada, whose feature gate was switched off
+/// then.
 pub(super) struct Carried<'a> {
     pub karmada: Karmada,
     pub space: Space<'a>,
@@ -52,8 +53,8 @@ impl<'a> Carried<'a> {
         addresses
     }
 
-    /// Waits until Karmada's slice alone brings all endpoints to b, and causeway knows whose they are and has let go of
-    /// the MultiClusterService; the name of the slice.
+    /// Waits until Karmada's slice alone brings all endpoints to b, and causeway knows whose they
+    /// are and has let go of the MultiClusterService; the name of the slice.
     async fn is_karmadas(&self) -> String {
         let consumer = self.space.fleet().member("b");
         eventually("Karmada's slice alone serves b", SOON, async || {
@@ -159,7 +160,8 @@ impl<'a> Carried<'a> {
         freed.expect("a Work");
     }
 
-    /// Somebody deletes the Work of what was collected in a, which hangs on its finalizer. Karmada must not run: it would take the slice along.
+    /// Somebody deletes the Work of what was collected in a, which hangs on its finalizer. Karmada
+    /// must not run: it would take the slice along.
     pub(super) async fn delete_collected(&self) {
         let (works, name) = self.held_by(names::DISPATCH_FINALIZER).await;
         let deleted = works.delete(&name, &DeleteParams::default()).await;

@@ -14,8 +14,8 @@ use kube::api::ListParams;
 use super::{Environment, PODS, Route};
 
 impl Environment {
-    /// Puts the last member into a network of its own. Each provider that it reaches gets nodes, one
-    /// more than a service has pods.
+    /// Puts the last member into a network of its own. Each provider that it reaches gets nodes,
+    /// one more than a service has pods.
     pub(super) async fn part_networks(&mut self, installation: &Installation) {
         let entered = self.routes.iter().filter(|route| route.is_entered);
         for Route {

@@ -1,4 +1,5 @@
-//! Stores that are restored from a snapshot: what was copied from the state that is lost does not outlive it.
+//! Stores that are restored from a snapshot: what was copied from the state that is lost does not
+//! outlive it.
 
 use causeway_tests::Space;
 use causeway_tests::eventually::eventually;
@@ -10,7 +11,8 @@ use super::{Environment, HEALED, NOTICED, PODS};
 const CHANGES: usize = 3;
 
 impl Environment {
-    /// Restores the store of a member that provides and consumes, replaces its pods, and waits until consumers hold them.
+    /// Restores the store of a member that provides and consumes, replaces its pods, and waits
+    /// until consumers hold them.
     pub(in super::super) async fn restore_member(&mut self, name: &str, when: When) {
         let snapshot = self.fleet.member(name).snapshot();
         for _ in 0..CHANGES {

@@ -1,4 +1,5 @@
-//! A provider that is dead as a whole, and one that only lost its API server; `unreachable: standby`.
+//! A provider that is dead as a whole, and one that only lost its API server; `unreachable:
+//! standby`.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,8 +10,8 @@ use super::{copied, url_in};
 use crate::client::{Client, Request, sample, seconds_between, seen};
 use crate::packets;
 
-/// After the death of a provider, whether it refuses connections or falls silent, as a machine without power: then two probes in a row
-/// have to fail first.
+/// After the death of a provider, whether it refuses connections or falls silent, as a machine
+/// without power: then two probes in a row have to fail first.
 const OVER: Duration = Duration::from_secs(75);
 /// Time for which requests are observed after that.
 const LONGER: Duration = Duration::from_secs(20);

@@ -1,4 +1,5 @@
-//! All near pods are restarted under load: one by one, as a Deployment rolls out, and all at one time.
+//! All near pods are restarted under load: one by one, as a Deployment rolls out, and all at one
+//! time.
 
 use std::time::{Instant, SystemTime};
 
@@ -46,7 +47,8 @@ fn report(how: &str, requests: &[Request], far: &[String]) {
     assert!(failed.is_empty(), "{how}: {failed:#?}");
 }
 
-/// `maxUnavailable: 1`: an old pod terminates, its successor becomes ready, and the old one ends when nobody is sent to it any more.
+/// `maxUnavailable: 1`: an old pod terminates, its successor becomes ready, and the old one ends
+/// when nobody is sent to it any more.
 async fn one_by_one(tiers: &mut Tiers<'_>) {
     for _ in 0..tiers.local.len() {
         let old = tiers.local.remove(0);
@@ -58,7 +60,8 @@ async fn one_by_one(tiers: &mut Tiers<'_>) {
     }
 }
 
-/// As a Deployment of the strategy `Recreate`: all terminate, and new ones come when they have ended.
+/// As a Deployment of the strategy `Recreate`: all terminate, and new ones come when they have
+/// ended.
 async fn all_at_one_time(tiers: &mut Tiers<'_>, client: &Client) {
     let began = SystemTime::now();
     let old = std::mem::take(&mut tiers.local);

@@ -1,4 +1,5 @@
-//! Fail-over and the way back while nobody is there to do anything: the hub, the controller and the webhook are stopped.
+//! Fail-over and the way back while nobody is there to do anything: the hub, the controller and the
+//! webhook are stopped.
 
 use std::time::{Instant, SystemTime};
 
@@ -89,7 +90,8 @@ async fn there_and_back(tiers: &Tiers<'_>, client: &Client) {
     }
 }
 
-/// The near pods die at once, as their kubelet notices; when, and when kube-proxy had synced. Then others come.
+/// The near pods die at once, as their kubelet notices; when, and when kube-proxy had synced. Then
+/// others come.
 async fn the_near_pods_die(tiers: &mut Tiers<'_>, client: &Client) -> (SystemTime, SystemTime) {
     client
         .answered_by(&tiers.said_near(), SystemTime::now())

@@ -44,8 +44,8 @@ enum TunnelFault {
 }
 
 impl TunnelFault {
-    /// Faults but for cuts. The last one starts a controller, whose first list of nothing is confirmed
-    /// by a second half a minute later.
+    /// Faults but for cuts. The last one starts a controller, whose first list of nothing is
+    /// confirmed by a second half a minute later.
     const OTHERS: [Self; 5] = [
         Self::Agent,
         Self::Replica,

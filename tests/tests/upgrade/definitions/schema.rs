@@ -32,7 +32,8 @@ const ALLOWANCES: [&str; 3] = [
     "x-kubernetes-int-or-string",
 ];
 
-/// Adds what the schema at that path has lost. Properties that are new are no loss, unless they have to be given.
+/// Adds what the schema at that path has lost. Properties that are new are no loss, unless they
+/// have to be given.
 pub(super) fn lose(path: &str, before: &Value, now: &Value, lost: &mut Vec<String>) {
     let (Value::Object(before), Value::Object(now)) = (before, now) else {
         if before != now {

@@ -195,8 +195,8 @@ pub(crate) async fn owned(
     ownership::owned(member, hub_uid, bare()?).await
 }
 
-/// Returns the URL of the member's API server for its own pods, which the agent reaches: the address
-/// of Service `default/kubernetes`.
+/// Returns the URL of the member's API server for its own pods, which the agent reaches: the
+/// address of Service `default/kubernetes`.
 pub(crate) async fn api_endpoint(member: &ApiServer) -> Result<String, Failure> {
     let services = member.within::<Service>("default");
     let service = member.request(services.get("kubernetes")).await?;

@@ -168,7 +168,8 @@ fn of_each_source_there_is_one_manager_behind_a_service_of_causeways() {
     assert_eq!(addresses(&env), ["10.1.0.7", "10.1.0.8"]);
     env.restart().settle();
     assert_eq!(addresses(&env), ["10.1.0.7", "10.1.0.8"]);
-    // The ServiceImport goes from the hub, and causeway copies all of it before Karmada takes its slices away.
+    // The ServiceImport goes from the hub, and causeway copies all of it before Karmada takes its
+    // slices away.
     env.off_hub(Kind::Import, "foo").settle();
     assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7", "10.1.0.8"]);
 }

@@ -18,8 +18,8 @@ fn selectors() -> Value {
     ])
 }
 
-/// Returns an environment of [`three`] members, of which member2 and member3 have a high `gpu`, that
-/// export `foo` with these selectors.
+/// Returns an environment of [`three`] members, of which member2 and member3 have a high `gpu`,
+/// that export `foo` with these selectors.
 fn selected(selectors: &Value) -> Environment {
     let mut env = three();
     for member in ["member2", "member3"] {

@@ -219,7 +219,8 @@ fn restart_continues_the_outage_that_the_cluster_records() {
         "1970-01-01T00:00:00Z",
         "2999-01-01T00:00:00Z",
     );
-    // Outage before the restart, what somebody writes into the Cluster's status, and the rest of the patience.
+    // Outage before the restart, what somebody writes into the Cluster's status, and the rest of
+    // the patience.
     for (outage, status, rest) in [
         (Duration::ZERO, None, ten),
         (MINUTE * 6, None, MINUTE * 4),

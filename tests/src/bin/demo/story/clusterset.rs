@@ -1,4 +1,5 @@
-//! The act of the clusterset: a Service that clusterb exports is imported everywhere, and un-exported.
+//! The act of the clusterset: a Service that clusterb exports is imported everywhere, and
+//! un-exported.
 
 use anyhow::bail;
 use causeway_tests::Cluster;

@@ -1,4 +1,5 @@
-//! The act of the near pods: clustera has pods of its own, loses them while the controller is stopped, and gets them back.
+//! The act of the near pods: clustera has pods of its own, loses them while the controller is
+//! stopped, and gets them back.
 
 use std::time::Duration;
 
