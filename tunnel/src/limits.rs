@@ -8,6 +8,14 @@ use crate::enrolment::LIFE;
 pub const READ: usize = 16 * 1024;
 /// Bytes that a stream may have sent and that are not yet written, in HTTP/2.
 pub const SEND_BUFFER: usize = 64 * 1024;
+/// Time for which a stream that this side reset is known: what is still on its way for it, up to a
+/// window, is then no error.
+pub const RESET_KEPT: Duration = Duration::from_secs(30);
+/// Number of such streams of a connection.
+pub const RESETS_KEPT: usize = 4096;
+/// Number of errors, over the life of a connection, by which the other side uses streams that are
+/// not known any more. With one more the connection ends, with all its streams.
+pub const RESETS_MAX: usize = 65_536;
 /// Maximum size of the headers of a request or an answer, in bytes.
 pub const HEADERS_MAX: u32 = 4 * 1024;
 

@@ -22,7 +22,7 @@ use crate::hello::{
     AGENT, API, Answer, BODY_MAX, DRAIN, HELLO, Hello, HelloError, REASON, printable,
 };
 use crate::keep_alive::{keep_alive, tracked};
-use crate::limits::{HEADERS_MAX, READ, SEND_BUFFER};
+use crate::limits::{HEADERS_MAX, READ, RESET_KEPT, RESETS_KEPT, RESETS_MAX, SEND_BUFFER};
 use crate::splice::{Stream, prepare, splice};
 
 /// Reason why a connection ended.
@@ -74,6 +74,9 @@ pub(super) async fn serve(
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(HEADERS_MAX)
         .max_send_buffer_size(SEND_BUFFER)
+        .max_concurrent_reset_streams(RESETS_KEPT)
+        .reset_stream_duration(RESET_KEPT)
+        .max_local_error_reset_streams(Some(RESETS_MAX))
         .handshake::<_, Bytes>(tls);
     let handshake = timeout(limits.handshake, handshake).await;
     let mut connection = handshake.map_err(|_| ConnectionError::NotIntroduced)??;

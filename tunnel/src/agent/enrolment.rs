@@ -51,6 +51,9 @@ const NAP: Duration = Duration::from_secs(60);
 /// Factor of the pauses between attempts to renew, for which there is half of a life: up to ten
 /// minutes.
 const PATIENCE: u32 = 20;
+/// Part of its life, as a divisor, for which a new certificate is kept: by a clock that is far
+/// ahead each one is past half of its life at once.
+const KEPT: u32 = 8;
 const FIELD_MANAGER: &str = "causeway-agent";
 
 /// Reason why there is no new certificate.
@@ -107,12 +110,43 @@ fn remedy(status: StatusCode) -> &'static str {
 
 /// Returns the time until half of the life of a certificate.
 fn due_in(current: &Loaded<ClientConfig>) -> Duration {
-    let begins = current.certificate.begins;
-    let half = current.certificate.ends.saturating_sub(begins) / 2;
-    let due = begins
-        .saturating_add(half)
-        .saturating_sub(now().as_second());
-    Duration::from_secs(u64::try_from(due).unwrap_or_default())
+    let due = current.certificate.begins + life_of(current).as_secs().cast_signed() / 2;
+    let left = due.saturating_sub(now().as_second());
+    Duration::from_secs(u64::try_from(left).unwrap_or_default())
+}
+
+fn life_of(current: &Loaded<ClientConfig>) -> Duration {
+    let certificate = &current.certificate;
+    let seconds = certificate.ends.saturating_sub(certificate.begins);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+}
+
+/// Time for which a new certificate is kept, by the clock: a machine that is suspended counts it.
+#[derive(Default)]
+struct Kept {
+    since: i64,
+    seconds: i64,
+}
+
+impl Kept {
+    /// Returns what is left of it; nothing if the clock was put back.
+    fn left(&self) -> Duration {
+        let age = now().as_second().saturating_sub(self.since);
+        let left = match (0..self.seconds).contains(&age) {
+            true => self.seconds - age,
+            false => 0,
+        };
+        Duration::from_secs(left.unsigned_abs())
+    }
+}
+
+/// Certificate that the Secret does not have yet.
+#[derive(Clone)]
+struct Unsaved {
+    certificate: String,
+    key: String,
+    /// Token that was used, and is to be removed.
+    token: Option<String>,
 }
 
 /// Certificate of an agent, in a Secret of its member.
@@ -121,8 +155,7 @@ pub struct Enrolment {
     secrets: Api<Secret>,
     secret: String,
     shared: Shared,
-    /// Data for the Secret that is not stored yet.
-    unsaved: Mutex<Option<Value>>,
+    unsaved: Mutex<Option<Unsaved>>,
 }
 
 impl Enrolment {
@@ -157,10 +190,11 @@ impl Enrolment {
         let mut last = String::new();
         let mut refused = None;
         let mut again_at = Instant::now();
+        let mut kept = Kept::default();
         loop {
             self.save().await;
             let pause = again_at.saturating_duration_since(Instant::now());
-            let due = due_in(&credentials.current()).max(pause);
+            let due = due_in(&credentials.current()).max(pause).max(kept.left());
             let obtained = match self.with_token(refused.as_deref()).await {
                 Some(secret) => {
                     let obtained = self.enrolled_again(&secret, &credentials).await;
@@ -178,7 +212,12 @@ impl Enrolment {
                 Ok(()) => {
                     backoff.succeeded();
                     last.clear();
-                    again_at = Instant::now();
+                    let life = life_of(&credentials.current()) / KEPT;
+                    again_at = Instant::now() + life.min(NAP);
+                    kept = Kept {
+                        since: now().as_second(),
+                        seconds: life.as_secs().cast_signed(),
+                    };
                 }
                 Err(error) => {
                     self.report("certificate not renewed", &error, &mut last);
@@ -191,18 +230,22 @@ impl Enrolment {
     }
 
     /// Returns the Secret if it has a token that may give a certificate: another one than
-    /// `refused`.
+    /// `refused`, and than one that was used and could not be removed.
     async fn with_token(&self, refused: Option<&str>) -> Option<Secret> {
-        // The token has been used; the Secret cannot be written.
-        if self.unsaved.lock().is_some() {
-            return None;
-        }
+        let used = self.used_token();
         let read = self.stored().await;
         let read = read.inspect_err(|error| {
             tracing::debug!(error = with_causes(error), "Secret not read");
         });
-        let is_new = |secret: &Secret| text(secret, TOKEN).is_some_and(|it| Some(&*it) != refused);
+        let is_known = |token: &str| [refused, used.as_deref()].contains(&Some(token));
+        let is_new = |secret: &Secret| text(secret, TOKEN).is_some_and(|token| !is_known(&token));
         read.ok().filter(is_new)
+    }
+
+    /// Returns the token that was used and could not be removed from the Secret.
+    fn used_token(&self) -> Option<String> {
+        let unsaved = self.unsaved.lock();
+        unsaved.as_ref().and_then(|unsaved| unsaved.token.clone())
     }
 
     fn report(&self, what: &str, error: &EnrolmentError, last: &mut String) {
@@ -275,7 +318,7 @@ impl Enrolment {
             Some(key) => key,
             None => {
                 let key = RequestKey::new()?;
-                self.patch(&data(&[(KEY, Some(&key.pem()))])).await?;
+                self.patch(&data(&[(KEY, &key.pem())])).await?;
                 key
             }
         };
@@ -286,7 +329,13 @@ impl Enrolment {
         let csr = key.request()?;
         let request = Enrol { token, name, csr };
         let (issued, hub) = self.request(ENROL, config, &request).await?;
-        let source = self.accept(issued, &key, (&hub, &request.name), trusted.into_bytes())?;
+        let Enrol { token, name, .. } = request;
+        let unsaved = Unsaved {
+            certificate: issued.certificate,
+            key: key.pem(),
+            token: Some(token),
+        };
+        let source = self.accept(unsaved, (&hub, &name), trusted.into_bytes())?;
         self.shared.metrics.enrolment("enrolled");
         tracing::info!("agent enrolled");
         Ok(source)
@@ -305,7 +354,13 @@ impl Enrolment {
         let config = ClientConfig::clone(&current.config);
         let (issued, hub) = self.request(RENEW, config, &Renew { csr }).await?;
         let authorities = current.authorities_pem.clone();
-        let source = self.accept(issued, &key, (&hub, name.as_str()), authorities)?;
+        let unsaved = Unsaved {
+            certificate: issued.certificate,
+            key: key.pem(),
+            // A token that was used is still to be removed.
+            token: self.used_token(),
+        };
+        let source = self.accept(unsaved, (&hub, name.as_str()), authorities)?;
         credentials.replace(source)?;
         self.shared.metrics.enrolment("renewed");
         Ok(())
@@ -315,21 +370,14 @@ impl Enrolment {
     /// stay: by them the agent verifies the controller, for which causeway-tunnel cannot pose.
     fn accept(
         &self,
-        issued: Issued,
-        key: &RequestKey,
+        unsaved: Unsaved,
         (hub, name): (&str, &str),
         authorities: Vec<u8>,
     ) -> Result<Source, EnrolmentError> {
-        let Issued { certificate } = issued;
-        let key = key.pem();
-        let values = [
-            (CERTIFICATE, Some(certificate.as_str())),
-            (KEY, Some(key.as_str())),
-            (TOKEN, None),
-        ];
-        let unsaved = data(&values);
+        let [certificate, key] =
+            [&unsaved.certificate, &unsaved.key].map(|it| it.as_bytes().to_vec());
         let source = Source {
-            files: Files::new(certificate.into_bytes(), key.into_bytes()),
+            files: Files::new(certificate, key),
             authorities,
         };
         let checked = Credentials::<ClientConfig>::new(source.clone(), &self.shared.metrics)?;
@@ -374,12 +422,26 @@ impl Enrolment {
         let Some(unsaved) = self.unsaved.lock().clone() else {
             return;
         };
-        match self.patch(&unsaved).await {
+        match self.store(&unsaved).await {
             Ok(()) => *self.unsaved.lock() = None,
             Err(error) => {
                 tracing::error!(error = with_causes(&error), "certificate not stored");
             }
         }
+    }
+
+    /// Stores a certificate, and removes the token that it was given for. A token of a later file
+    /// stays.
+    async fn store(&self, unsaved: &Unsaved) -> Result<(), EnrolmentError> {
+        let mut patch = data(&[(CERTIFICATE, &unsaved.certificate), (KEY, &unsaved.key)]);
+        if unsaved.token.is_some() {
+            let secret = self.stored().await?;
+            if text(&secret, TOKEN) == unsaved.token {
+                patch["data"][TOKEN] = Value::Null;
+                patch["metadata"] = json!({"resourceVersion": secret.metadata.resource_version});
+            }
+        }
+        self.patch(&patch).await
     }
 
     async fn patch(&self, data: &Value) -> Result<(), EnrolmentError> {
@@ -396,10 +458,10 @@ impl Enrolment {
     }
 }
 
-/// Returns a merge patch of a Secret's data; `None` removes a key.
-fn data(values: &[(&str, Option<&str>)]) -> Value {
+/// Returns a merge patch of a Secret's data.
+fn data(values: &[(&str, &str)]) -> Value {
     let values = values.iter().map(|(key, value)| {
-        let value = value.map(|value| ByteString(value.as_bytes().to_vec()));
+        let value = ByteString(value.as_bytes().to_vec());
         ((*key).to_owned(), json!(value))
     });
     json!({ "data": values.collect::<serde_json::Map<_, _>>() })

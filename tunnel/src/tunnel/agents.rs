@@ -29,7 +29,7 @@ use crate::enrolment::{ENROL_ALPN, RENEW_ALPN};
 use crate::hello::{Answer, BODY_MAX, DRAIN, HELLO, HelloError};
 use crate::identity::{Identity, IdentityError, Role};
 use crate::keep_alive::{keep_alive, tracked};
-use crate::limits::{HEADERS_MAX, SEND_BUFFER};
+use crate::limits::{HEADERS_MAX, RESET_KEPT, RESETS_KEPT, RESETS_MAX, SEND_BUFFER};
 use crate::registry::{Agent, Origin, now};
 use crate::splice::prepare;
 
@@ -174,11 +174,6 @@ async fn serve(
         }
     };
     let name = proved.name.clone();
-    if let (true, Some(enrolment)) = (proved.renews, enrolment) {
-        let Proved { name, id, tls, .. } = proved;
-        let renewing = Renewing { name, id, from };
-        return Box::pin(enrolment.renew(&tunnel, tls, renewing)).await;
-    }
     let most = tunnel.shared.limits.connections_of_a_name();
     let Some(share) = tunnel.agents_of_names.take(&name, most) else {
         let error = AgentError::Full(most);
@@ -186,6 +181,11 @@ async fn serve(
         tracing::debug!(cluster = %name, peer = %from, %error, "agent rejected");
         return;
     };
+    if let (true, Some(enrolment)) = (proved.renews, enrolment) {
+        let Proved { name, id, tls, .. } = proved;
+        let renewing = Renewing { name, id, from };
+        return Box::pin(enrolment.renew(&tunnel, tls, renewing)).await;
+    }
     match Box::pin(connected(&tunnel, proved, from)).await {
         Ok(()) => tracing::info!(cluster = %name, peer = %from, "agent disconnected"),
         Err(AgentError::Duplicate) => metrics.connection_failed(AgentError::Duplicate.label()),
@@ -249,6 +249,9 @@ async fn connected(tunnel: &Arc<Inner>, proved: Proved, from: Origin) -> Result<
         .initial_connection_window_size(limits.connection_window())
         .max_header_list_size(HEADERS_MAX)
         .max_send_buffer_size(SEND_BUFFER)
+        .max_concurrent_reset_streams(RESETS_KEPT)
+        .reset_stream_duration(RESET_KEPT)
+        .max_local_error_reset_streams(Some(RESETS_MAX))
         .handshake::<_, Bytes>(tls);
     let (requests, connection) = Box::pin(handshake).await?;
     let mut connection = Box::new(connection);

@@ -328,7 +328,8 @@ async fn read<T: DeserializeOwned>(
     Ok(serde_json::from_slice(&body)?)
 }
 
-/// Answers a request. A refusal of a token takes as long as that of a password.
+/// Answers a request. A refusal of a token, or of a removed member, takes as long as that of a
+/// password.
 async fn answered(
     tunnel: &Inner,
     issued: Result<Issued, Refusal>,
@@ -346,7 +347,8 @@ async fn answered(
         Err(refusal) => {
             tunnel.shared.metrics.enrolment(refusal.label());
             tracing::debug!(reason = with_causes(&refusal), "certificate refused");
-            if refusal.status() == StatusCode::UNAUTHORIZED {
+            let paused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
+            if paused.contains(&refusal.status()) {
                 sleep(tunnel.shared.limits.refusal).await;
             }
             let shown = refusal.for_agent();

@@ -149,15 +149,20 @@ impl Stage {
         let client = self.fleet.member("member1").client();
         create_namespace(&Api::all(client.clone()), self.name.as_str()).await;
         let secrets = Api::<Secret>::namespaced(client, self.name.as_str());
+        self.apply_file(&secrets, TOKEN_OF_EDGE).await;
+        secrets
+    }
+
+    /// Creates the Secret of the file with that token.
+    async fn apply_file(&self, secrets: &Api<Secret>, token: &str) {
         let data = [
             ("ca.crt", self.hub.authority.pem()),
             (NAME, self.name.as_str()),
-            (TOKEN, TOKEN_OF_EDGE),
+            (TOKEN, token),
         ];
         let secret = secret(SECRET, &data, BTreeMap::new());
         let created = secrets.create(&PostParams::default(), &secret).await;
         created.expect("a Secret");
-        secrets
     }
 
     /// Starts the agent with its Secret.
@@ -564,6 +569,61 @@ async fn certificate_is_renewed_at_half_of_its_life() {
     echoing(replica.front, "renews").await;
     assert_ne!(stored(&secrets, "tls.crt").await, first);
     assert_eq!(outcome(&replica, "enrolled"), 1);
+}
+
+#[tokio::test]
+async fn certificate_that_is_always_due_is_renewed_with_pauses() {
+    let stage = Stage::new("due").await;
+    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
+    let certificate = Duration::from_secs(2);
+    let replica = stage.replica(Limits {
+        certificate,
+        ..quick()
+    });
+    let replica = replica.await;
+    let secrets = stage.agent_secret().await;
+    let _agent = stage.agent(&replica, &secrets).await;
+    eventually("it is renewed", || outcome(&replica, "renewed") >= 1).await;
+    let (before, begun) = (outcome(&replica, "renewed"), Instant::now());
+    eventually("time has passed", || begun.elapsed() >= certificate).await;
+    let renewals = outcome(&replica, "renewed") - before;
+    let most = begun.elapsed().div_duration_f64(certificate / 8).ceil();
+    assert!(renewals as f64 <= most, "{renewals} of {most}");
+}
+
+#[tokio::test]
+async fn late_save_of_a_certificate_keeps_the_token_of_a_new_file() {
+    let stage = Stage::new("late").await;
+    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
+    let certificate = Duration::from_secs(10);
+    let replica = stage.replica(Limits {
+        certificate,
+        ..quick()
+    });
+    let replica = replica.await;
+    let secrets = stage.agent_secret().await;
+    let _agent = stage.agent(&replica, &secrets).await;
+    replica.connected("late").await;
+    eventually("the token is removed", || {
+        outcome(&replica, "enrolled") == 1
+    })
+    .await;
+    // Nobody may change the data: the next certificate cannot be stored.
+    let patch = Patch::Merge(json!({"immutable": true}));
+    let patched = secrets.patch(SECRET, &PatchParams::default(), &patch).await;
+    patched.expect("it is immutable");
+    let before = outcome(&replica, "renewed");
+    eventually("it is renewed", || outcome(&replica, "renewed") > before).await;
+
+    let token = "a-token-of-the-second-join";
+    stage.invite(token, MINUTE).await;
+    let deleted = secrets.delete(SECRET, &DeleteParams::default()).await;
+    deleted.expect("it is deleted");
+    stage.apply_file(&secrets, token).await;
+    eventually("it is enrolled", || outcome(&replica, "enrolled") == 2).await;
+    let before = outcome(&replica, "renewed");
+    eventually("it is renewed", || outcome(&replica, "renewed") > before).await;
+    assert_eq!(stored(&secrets, TOKEN).await, None);
 }
 
 #[tokio::test]
