@@ -156,7 +156,7 @@ async fn read(server: &ApiServer, uri: &str) -> Result<Result<String, RequestErr
 }
 
 /// Returns the given admin addresses, or else those of the component's pods in a namespace of the
-/// hub.
+/// hub that have not ended.
 ///
 /// # Errors
 /// [`RequestError`] if the pods cannot be listed.
@@ -170,6 +170,7 @@ pub(crate) async fn of_component(
     }
     let pods = pods(hub, namespace).await?;
     let pods = pods.iter().filter(|pod| is_of(pod, component));
+    let pods = pods.filter(|pod| !has_ended(pod));
     Ok(pods.map(AdminEndpoint::of).collect())
 }
 
@@ -196,11 +197,35 @@ pub(crate) fn is_of(pod: &Pod, component: &str) -> bool {
     label.is_some_and(|label| label == component)
 }
 
+/// Whether a pod runs no more, as one that was evicted: it stays until somebody deletes it.
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Failed" | "Succeeded"))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn pods_that_were_evicted_have_ended() {
+        for (status, expected) in [
+            (json!({"phase": "Running"}), false),
+            (json!({"phase": "Pending"}), false),
+            (json!({"phase": "Failed", "reason": "Evicted"}), true),
+            (json!({"phase": "Succeeded"}), true),
+            (json!({}), false),
+        ] {
+            let pod = json!({"metadata": {"name": "a"}, "status": status});
+            let pod: Pod = serde_json::from_value(pod).expect("a pod");
+            assert_eq!(has_ended(&pod), expected, "{status}");
+        }
+    }
 
     #[test]
     fn the_port_is_that_of_the_name_admin() {

@@ -253,9 +253,22 @@ async fn restarted_agent_needs_no_token(stage: &Stage<'_>, edge: &Cluster, agent
 }
 
 async fn joined_again_prints_another_token(stage: &Stage<'_>, file: &str) {
+    // An earlier join with the member's kubeconfig had stored a token.
+    let hub = stage.fleet.hub();
+    let stored = "{apiVersion: v1, kind: Secret, metadata: {name: edge, namespace: causeway-members, \
+                  labels: {app.kubernetes.io/managed-by: causeway}}, stringData: {token: lasting}}";
+    hub.apply(stored).await.ok();
     let again = stage.join(&["--enrol-within", "1h"]).await;
     ends(&again, 0, "kind: Deployment");
     assert_ne!(again.stdout, file);
+    let said = "hub: secret/edge deleted|valid until it is deleted in edge";
+    assert!(
+        said.split('|').all(|part| again.stderr.contains(part)),
+        "{again:?}"
+    );
+    let secrets = Api::<Secret>::namespaced(hub.client(), MEMBERS_NAMESPACE);
+    let stored = secrets.get_opt("edge").await.expect("an answer");
+    assert!(stored.is_none());
     // What is recorded stays.
     let get = ["get", "cluster", "edge", "-o", "jsonpath={.spec.region}"];
     assert_eq!(stage.fleet.hub().kubectl(get).await.ok(), "eu-1");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use causeway::domain::ClusterName;
 use causeway::domain::enrolment::{CLUSTER_UID, EXPIRES, HASH, NAME, NAMESPACE, TOKEN};
+use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway_certs::CA_CERTIFICATE;
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -157,7 +158,8 @@ async fn of_member(
     Ok(objects)
 }
 
-/// Stores the Cluster and the hash of the token on the hub. An earlier token is good no more.
+/// Stores the Cluster and the hash of the token on the hub, and deletes the credentials that an
+/// earlier join stored there. An earlier token is good no more.
 async fn store(
     hub: &ApiServer,
     name: &ClusterName,
@@ -179,6 +181,7 @@ async fn store(
             data.extend(stored.metadata.uid.map(|uid| (CLUSTER_UID, bytes(&uid))));
         }
     }
+    end_stored_credentials(hub, name).await?;
     bootstrap.data["data"] = json!(data);
     // Another object: what causeway-tunnel noted in an earlier one is of the token before.
     objects::delete(hub, &bootstrap).await?;
@@ -188,6 +191,21 @@ async fn store(
     Ok(output::progress(format_args!(
         "apply the file in {name} until {expires}: kubectl apply -f FILE. It is good for one cluster, so keep it secret until \
          then. kubectl mcs tunnel shows when the agent is connected"
+    ))?)
+}
+
+/// Deletes the credentials that an earlier join stored on the hub. Their token in the member, which
+/// this command does not reach, stays valid.
+async fn end_stored_credentials(hub: &ApiServer, name: &ClusterName) -> Result<(), Failure> {
+    let Some(stored) = hub::credentials(hub, name).await? else {
+        return Ok(());
+    };
+    objects::delete(hub, &stored).await?;
+    output::progress(format_args!("hub: {} deleted", objects::title(&stored)))?;
+    let tokens = member::token_names(&hub.uid().await?).join(" ");
+    Ok(output::progress(format_args!(
+        "note: the token of the earlier join is valid until it is deleted in {name}: kubectl -n {DEFAULT_NAMESPACE} delete \
+         secret --ignore-not-found {tokens}"
     ))?)
 }
 

@@ -80,8 +80,8 @@ fn known_values_are_left_out_wherever_and_however_they_stand() {
     assert!(redactor.counts()[&Secret::Known] >= 4);
 }
 
-/// Returns an object with its values, and with the redacted values. `object` calls its argument with
-/// the value and the redacted value of each field.
+/// Returns an object with its values, and with the redacted values. `object` calls its argument
+/// with the value and the redacted value of each field.
 fn both(object: impl Fn(&dyn Fn(&str, &str) -> String) -> Value) -> (Value, Value) {
     let given = object(&|value: &str, _: &str| value.to_owned());
     (
