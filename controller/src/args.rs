@@ -422,9 +422,17 @@ impl ElectionArgs {
     }
 }
 
+/// Minimum of `--member-qps`: one write in 100 seconds.
+const LEAST_QPS: f64 = 0.01;
+
 fn qps(checks: &mut Checks, text: &str) -> Option<f64> {
-    let is_rate = |qps: &f64| qps.is_finite() && *qps > 0.0;
-    checks.parse_where("--member-qps", text, is_rate, "must be more than 0")
+    let is_rate = |qps: &f64| qps.is_finite() && *qps >= LEAST_QPS;
+    checks.parse_where(
+        "--member-qps",
+        text,
+        is_rate,
+        format_args!("must be a number of at least {LEAST_QPS}"),
+    )
 }
 
 #[cfg(test)]
@@ -466,6 +474,21 @@ mod tests {
             "--max-member-exported-mib",
         ] {
             assert!(message.contains(flag), "{flag} is missing in: {message}");
+        }
+    }
+
+    #[test]
+    fn write_rate_is_at_least_one_in_100_seconds() {
+        for rate in ["0.01", "0.5", "500"] {
+            assert!(qps(&mut Checks::default(), rate).is_some(), "{rate}");
+        }
+        for rate in ["0", "-1", "0.0099", "1e-300", "NaN", "inf"] {
+            let rate = format!("--member-qps={rate}");
+            let args = ["causeway-controller", "--leader-elect=true", &rate];
+            let args = Args::try_parse_from(args).expect("the flags parse");
+            let message = args.check().expect_err("too low").to_string();
+            let expected = "must be a number of at least 0.01";
+            assert!(message.contains(expected), "{rate}: {message}");
         }
     }
 

@@ -30,6 +30,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 pub use self::leadership::{Leadership, while_leading};
 use crate::apply::post;
@@ -152,6 +153,13 @@ impl Lease {
         leadership.send_replace(Leadership::Follower { holder: None });
         election.release().await;
     }
+}
+
+/// Runs the loop that writes, and cancels `written` after it ends or panics. The loop and its
+/// writes are dropped before, so that `written` may end [`Lease::run`].
+pub async fn cancel_after(writer: impl Future<Output = ()>, written: CancellationToken) {
+    let _written = written.drop_guard();
+    writer.await;
 }
 
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use futures::AsyncReadExt as _;
 use http::Request;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::GetParams;
+use kube::api::{GetParams, ListParams};
 use kube::core::Request as ObjectRequest;
 use kube::{Api, Client, Resource as _};
 use serde::Deserialize;
@@ -74,30 +74,25 @@ pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Even
 }
 
 /// Looks up the Secret with the credentials of a member that refuses those that are known; the
-/// result comes as of the watch of Secrets. Where there is none, that of the watch stands.
+/// result comes as of the watch of Secrets. Where there is none, that of the watch stands. The
+/// request is a list, because the manifests do not grant get of Secrets.
 pub async fn credentials(hub: Client, secret: SecretReference, events: mpsc::Sender<Event>) {
-    let api = Api::<Secret>::namespaced(hub, &secret.namespace);
-    match timeout(DEADLINE, api.get(&secret.name)).await {
-        Ok(Ok(found)) => {
-            let signal = Signal::Applied(found);
-            tell(
-                &events,
-                Event::Hub(HubEvent::Secrets(secret.namespace, signal)),
-            )
-            .await;
-        }
-        Ok(Err(error)) => {
-            let error = classify(&error);
-            tracing::warn!(namespace = secret.namespace, name = secret.name, %error, "credentials not read");
-        }
-        Err(_) => {
-            tracing::warn!(
-                namespace = secret.namespace,
-                name = secret.name,
-                "credentials not read in time"
-            );
-        }
-    }
+    let SecretReference { namespace, name } = secret;
+    let api = Api::<Secret>::namespaced(hub, &namespace);
+    let of_name = ListParams::default().fields(&format!("metadata.name={name}"));
+    let is_named = |one: &Secret| one.metadata.name.as_ref() == Some(&name);
+    let error = match timeout(DEADLINE, api.list(&of_name)).await {
+        Ok(Ok(listed)) => match listed.items.into_iter().find(is_named) {
+            Some(found) => {
+                let event = HubEvent::Secrets(namespace, Signal::Applied(found));
+                return tell(&events, Event::Hub(event)).await;
+            }
+            None => Failure::new(FailureKind::Other, "the Secret does not exist"),
+        },
+        Ok(Err(error)) => classify(&error),
+        Err(_) => Failure::timeout(),
+    };
+    tracing::warn!(namespace, name, %error, "credentials not read");
 }
 
 /// Looks up the field manager that wrote a copy last, other than causeway; the result comes as

@@ -153,6 +153,9 @@ impl Start {
             return;
         };
         hub_known.ready();
+        if seal.is_none() {
+            self.await_seal();
+        }
         let written = CancellationToken::new();
         let leadership = self.stand_for_election(written.clone());
         let (events, received) = mpsc::channel(event::WAITING);
@@ -177,8 +180,8 @@ impl Start {
             metrics: self.metrics,
             tracer: self.tracer,
         };
-        Controller::new(parts, events).run(received, shutdown).await;
-        written.cancel();
+        let controller = Controller::new(parts, events).run(received, shutdown);
+        lease::cancel_after(controller, written).await;
     }
 
     /// Waits for the hub, and returns its identity and the seal.
@@ -195,6 +198,15 @@ impl Start {
             hub,
             until_answered(heartbeat, || keep_seal(client, config)).await,
         )
+    }
+
+    /// Ends the process as soon as the hub allows the key of the seal to be read.
+    fn await_seal(&self) {
+        let namespace = seal_namespace(&self.config);
+        let readable = seal::until_readable(self.client.clone(), namespace, seal::EVERY);
+        let shutdown = self.tasks.shutdown();
+        self.tasks
+            .spawn("export seal", stopping(readable, shutdown));
     }
 
     /// Keeps the Lease, by the threads that do not run changes, until `written` is cancelled.
@@ -289,11 +301,7 @@ impl Start {
 /// # Errors
 /// Where the hub does not answer.
 async fn keep_seal(client: &Client, config: &Config) -> anyhow::Result<Option<Seal>> {
-    let namespace = config
-        .lease
-        .as_ref()
-        .map(|(namespace, _)| namespace.clone());
-    let namespace = namespace.unwrap_or_else(own_namespace);
+    let namespace = seal_namespace(config);
     match seal::keep(client, &namespace).await {
         Err(error) if is_answer(&error) => {
             let why = with_causes(error.as_ref());
@@ -304,12 +312,18 @@ async fn keep_seal(client: &Client, config: &Config) -> anyhow::Result<Option<Se
                 error = why,
                 "seal not loaded, conflicting exports are ordered by the age that their clusters \
                  report; apply the manifests of this version, or let causeway-controller get and \
-                 update the Secret"
+                 update the Secret; the process restarts once it can"
             );
             Ok(None)
         }
         kept => kept.map(Some),
     }
+}
+
+/// Returns the namespace of the Secret that holds the key of the seal.
+fn seal_namespace(config: &Config) -> String {
+    let lease = config.lease.as_ref();
+    lease.map_or_else(own_namespace, |(namespace, _)| namespace.clone())
 }
 
 fn is_answer(error: &anyhow::Error) -> bool {

@@ -1,6 +1,7 @@
 //! The Secret that holds the key of the seal.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
 use causeway_engine::seal::Seal;
@@ -10,12 +11,31 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use thiserror::Error;
+use tokio::time::{sleep, timeout};
+
+use crate::failure::spread;
 
 /// The Secret that holds the key, in the controller's namespace.
 pub const SECRET: &str = "causeway-export-seal";
 const FIELD: &str = "key";
 const LENGTH: usize = digest::SHA256_OUTPUT_LEN;
 const CONFLICT: u16 = 409;
+
+/// Average interval of the requests for a key that the hub refused.
+pub const EVERY: Duration = Duration::from_secs(60);
+/// Maximum time of such a request.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The hub allows the key to be read that it refused at the start.
+#[derive(Debug, Error)]
+#[error(
+    "the key of the export seal in namespace {namespace} can be read now; \
+     the process restarts to use it"
+)]
+pub struct Readable {
+    namespace: String,
+}
 
 /// Reads the key from the hub, and makes it where there is none yet: the first replica does for
 /// all.
@@ -57,6 +77,25 @@ pub async fn keep(client: &Client, namespace: &str) -> anyhow::Result<Seal> {
     }
 }
 
+/// Requests the key again and again after the hub refused it. The order of exports depends on the
+/// key, so a process uses only the key of its start.
+///
+/// # Errors
+/// [`Readable`] as soon as the key can be read.
+pub async fn until_readable(
+    client: Client,
+    namespace: String,
+    every: Duration,
+) -> Result<(), Readable> {
+    loop {
+        sleep(spread(every.mul_f64(0.75), every.mul_f64(1.25))).await;
+        let kept = timeout(DEADLINE, keep(&client, &namespace)).await;
+        if matches!(kept, Ok(Ok(_))) {
+            return Err(Readable { namespace });
+        }
+    }
+}
+
 fn key_of(secret: &Secret) -> Option<&[u8]> {
     let ByteString(key) = secret.data.as_ref()?.get(FIELD)?;
     Some(key)
@@ -82,4 +121,35 @@ fn with_key(secret: Secret) -> anyhow::Result<Secret> {
         data: Some(BTreeMap::from([(FIELD.to_owned(), ByteString(key))])),
         ..secret
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::tests::http;
+
+    #[tokio::test]
+    async fn key_that_becomes_readable_ends_the_process() {
+        let (client, mut requests, accepting) = http::listen().await;
+        let every = Duration::from_millis(1);
+        let waiting = tokio::spawn(until_readable(client, "hub".to_owned(), every));
+        let path = format!("/api/v1/namespaces/hub/secrets/{SECRET}");
+        for _ in 0..2 {
+            let asked = requests.recv().await.expect("a request");
+            assert_eq!(asked.path, path);
+            asked.refuse(403, "Forbidden", "no").await;
+        }
+        let asked = requests.recv().await.expect("a request");
+        assert!(!waiting.is_finished(), "the key is refused");
+        let key = "A".repeat(43);
+        let secret =
+            format!(r#"{{"metadata":{{"name":"{SECRET}"}},"data":{{"{FIELD}":"{key}="}}}}"#);
+        asked.answer(200, &secret).await;
+        let ended = waiting
+            .await
+            .expect("no panic")
+            .expect_err("it is readable");
+        assert_eq!(ended.namespace, "hub");
+        accepting.abort();
+    }
 }

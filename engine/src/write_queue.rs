@@ -35,7 +35,7 @@ pub enum Enqueued {
 pub struct WriteLimits {
     /// Writes a second, on average.
     pub qps: f64,
-    /// Writes at once after a pause.
+    /// Writes at once after a pause; at least one.
     pub burst: f64,
     /// Writes under way at one time.
     pub width: usize,
@@ -124,6 +124,9 @@ const IGNORED: &str = "the API server took the write and left the object as it w
 impl WriteQueue {
     /// Returns an empty queue.
     pub fn new(limits: WriteLimits) -> Self {
+        // A write takes a whole token.
+        let burst = limits.burst.max(1.0);
+        let limits = WriteLimits { burst, ..limits };
         Self {
             limits,
             queues: BTreeMap::new(),

@@ -137,7 +137,10 @@ impl Fleet {
 
     fn start_renewal(&mut self, name: &ClusterName, call: Call) {
         self.round += 1;
-        let (rejected, receiver) = watch::channel(false);
+        // The member's state changes only if it accepts the next token.
+        let replaced = self.renewals.get(name);
+        let is_rejected = replaced.is_some_and(|replaced| *replaced.rejected.borrow());
+        let (rejected, receiver) = watch::channel(is_rejected);
         let places = match &call {
             Call::Plugin(_) => &self.plugin_places,
             Call::Agent(_) => &self.agent_places,

@@ -219,3 +219,17 @@ async fn no_step_of_a_request_is_taken_after_the_deadline() {
         assert_eq!((steps.get(), answer.is_some()), (expected, expected == 3));
     }
 }
+
+#[tokio::test]
+async fn panic_of_the_writer_releases_the_lease() {
+    let written = CancellationToken::new();
+    let writer = async {
+        if tokio::task::try_id().is_some() {
+            panic!("on purpose");
+        }
+    };
+    let running = tokio::spawn(cancel_after(writer, written.clone()));
+    let ended = running.await.expect_err("the writer panics");
+    assert!(ended.is_panic());
+    assert!(written.is_cancelled());
+}

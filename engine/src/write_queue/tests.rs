@@ -140,6 +140,24 @@ fn the_latest_write_of_an_object_wins_and_keeps_its_place() {
 }
 
 #[test]
+fn rate_below_one_a_second_still_sends_writes() {
+    let half = 0.5;
+    let mut desk = desk(WriteLimits {
+        qps: half,
+        burst: half,
+        ..LIMITS
+    });
+    desk.enqueue("member1", "a", "first");
+    desk.enqueue("member1", "b", "second");
+    assert_eq!(words(&desk.ready()), ["first"]);
+    let pause = Duration::from_secs(2);
+    let next_at = desk.write_queue.next_at(desk.now.instant);
+    assert_eq!(next_at, Some(desk.now.instant + pause));
+    desk.wait(pause);
+    assert_eq!(words(&desk.ready()), ["second"]);
+}
+
+#[test]
 fn an_item_that_is_planned_again_keeps_the_place_of_what_it_still_wants() {
     let mut desk = wide();
     desk.enqueue("member1", "a", "old");

@@ -179,6 +179,30 @@ fn cluster_profiles_bring_flags_rights_and_their_providers() {
 }
 
 #[test]
+fn changed_providers_restart_the_controller() {
+    let checksum = |values: &[&str]| {
+        let annotation = "/spec/template/metadata/annotations/checksum~1providers";
+        deployment(values, "controller")
+            .pointer(annotation)
+            .cloned()
+    };
+    assert_eq!(checksum(&[]), None);
+    let [one, two] = ["one", "two"].map(|command| {
+        let command = format!("clusterProfiles.providers[0].execConfig.command=/plugins/{command}");
+        let values = [
+            "clusterProfiles.namespaces={one}",
+            "clusterProfiles.providers[0].name=p",
+            &command,
+        ];
+        assert_eq!(checksum(&values), checksum(&values));
+        let without = [&values[..], &["metrics.annotations=false"]].concat();
+        assert_eq!(checksum(&without), checksum(&values));
+        checksum(&values).expect("a checksum")
+    });
+    assert_ne!(one, two);
+}
+
+#[test]
 fn tunnel_is_off_by_default_and_the_controller_uses_its_front() {
     assert!(!rendered(&[]).keys().any(|title| title.contains("tunnel")));
     let all = rendered(&[

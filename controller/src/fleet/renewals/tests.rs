@@ -149,3 +149,17 @@ async fn agent_is_asked_again_if_token_or_authorities_are_rejected() {
         assert_eq!(rejected, is_rejected, "{failure:?}");
     }
 }
+
+#[tokio::test]
+async fn changed_call_inherits_the_rejection_of_the_token() {
+    let mut stage = Stage::new(Some("http://127.0.0.1:1"), None).await;
+    assert_eq!(stage.fleet.reconsider(&edge()), Outcome::Pending);
+    let round = stage.fleet.renewals[&edge()].round;
+    let failure = Some(FailureKind::Unauthorized);
+    stage.fleet.note_unreachable(&edge(), failure);
+    stage.fleet.credentials.tunnel_tls_dir = Some(PathBuf::from("/no/such/directory"));
+    assert_eq!(stage.fleet.reconsider(&edge()), Outcome::Pending);
+    let renewal = &stage.fleet.renewals[&edge()];
+    assert_ne!(renewal.round, round, "another call");
+    assert!(*renewal.rejected.borrow());
+}
