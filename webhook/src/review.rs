@@ -5,6 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use causeway::api::bounds;
 use causeway::domain::{FieldError, Problem};
 use kube::core::admission::{META_API_VERSION_V1, META_KIND, Operation};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,16 @@ pub enum EnvelopeError {
     /// No request, or one without a uid.
     #[error("the AdmissionReview has no request with a uid")]
     NoRequest,
+    /// A text that is longer than API servers send.
+    #[error("the {field} of the request has {length} bytes, more than {most}")]
+    TooLong {
+        /// Field of the request.
+        field: &'static str,
+        /// Length of its text, in bytes.
+        length: usize,
+        /// Maximum length of its text, in bytes.
+        most: usize,
+    },
 }
 
 /// AdmissionReview with a request of type `R`: decoded, or raw.
@@ -121,7 +132,8 @@ pub enum Subject {
 /// Decodes the body of a request.
 ///
 /// # Errors
-/// [`EnvelopeError`] if it is no AdmissionReview v1 with a uid.
+/// [`EnvelopeError`] if it is no AdmissionReview v1 with a uid, or if its uid, namespace or name is
+/// longer than API servers send.
 pub fn read(body: &[u8]) -> Result<Request, EnvelopeError> {
     let text = std::str::from_utf8(body)?;
     // What an API server sends decodes in one pass. If that fails, the parts are decoded one by
@@ -153,6 +165,7 @@ fn request(mut wire: Wire<impl Piece>) -> Result<Request, EnvelopeError> {
     if wire.uid.is_empty() {
         return Err(EnvelopeError::NoRequest);
     }
+    wire.check_lengths()?;
     let subject = wire.subject();
     Ok(Request {
         uid: wire.uid,
@@ -225,6 +238,26 @@ impl Piece for &RawValue {
 }
 
 impl<O: Piece> Wire<O> {
+    /// Checks the lengths of the texts that answers repeat, some of them for each error.
+    fn check_lengths(&self) -> Result<(), EnvelopeError> {
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        for (field, text, most) in [
+            ("uid", self.uid.as_str(), bounds::UID),
+            ("namespace", namespace, bounds::LABEL),
+            ("name", self.name.as_str(), bounds::SUBDOMAIN),
+        ] {
+            let length = text.len();
+            if length > most {
+                return Err(EnvelopeError::TooLong {
+                    field,
+                    length,
+                    most,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Takes out the subject of the request.
     fn subject(&mut self) -> Subject {
         if matches!(self.operation, Operation::Delete | Operation::Connect) {

@@ -94,7 +94,7 @@ impl Case {
     pub(crate) fn change(&self, object: &Value, stored: Option<&Value>) -> Option<Change> {
         let text = |name: &str, usual: &str| {
             let text = self.request[name].as_str();
-            text.filter(|text| !text.is_empty())
+            text.filter(|text| (1..=63).contains(&text.len()))
                 .unwrap_or(usual)
                 .to_owned()
         };

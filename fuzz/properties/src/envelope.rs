@@ -163,7 +163,7 @@ impl Expected {
         let review = document.as_object()?;
         let is = |name: &str, value: &str| review.get(name).is_some_and(|it| it == value);
         let request = review.get("request")?.as_object()?;
-        let uid = text(request, "uid").filter(|uid| !uid.is_empty())?;
+        let uid = text(request, "uid").filter(|uid| (1..=128).contains(&uid.len()))?;
         let empty = Map::new();
         let kind = match request.get("kind") {
             None => &empty,
@@ -174,14 +174,14 @@ impl Expected {
             text(kind, "version")?,
             text(kind, "kind")?,
         );
-        text(request, "name")?;
+        text(request, "name").filter(|name| name.len() <= 253)?;
         let operation = request.get("operation")?.as_str()?;
         let is_known = ["CREATE", "UPDATE", "DELETE", "CONNECT"].contains(&operation);
         let is_dry_run = match request.get("dryRun") {
             None | Some(Value::Null) => false,
             Some(given) => given.as_bool()?,
         };
-        let namespace = optional(request, "namespace")?;
+        let namespace = optional(request, "namespace").filter(|name| name.len() <= 63)?;
         let subresource = optional(request, "subResource")?;
         let is_review = is("apiVersion", "admission.k8s.io/v1") && is("kind", "AdmissionReview");
         let is_ours =

@@ -1,7 +1,7 @@
 //! The permanent-id: M1 sets it, V7 keeps it.
 
 use causeway::api::labels::PERMANENT_ID;
-use causeway::domain::{FieldError, is_label_value};
+use causeway::domain::{FieldError, is_label_value, quoted};
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::json;
@@ -58,6 +58,7 @@ pub(super) fn changed_id(metadata: &Metadata, stored: &Metadata) -> Option<Field
     if after == Some(before) {
         return None;
     }
+    let before = quoted(before);
     Some(match after {
         Some(after) => {
             let detail = format!(

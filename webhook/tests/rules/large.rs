@@ -179,7 +179,14 @@ fn text_of_megabytes_is_quoted_briefly() {
     ] {
         is_bounded(&create(spec(fields)));
     }
-    for tier in ["", "cluster/"] {
+    for tier in [
+        "",
+        "cluster/",
+        "same(",
+        "property(a)",
+        "property(a)=%",
+        "property(a)&",
+    ] {
         is_bounded(&create(spec(json!({}))).with(|object| {
             object["metadata"]["annotations"] = json!({PREFER: format!("{tier}{long}")});
         }));

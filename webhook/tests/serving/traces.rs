@@ -143,10 +143,10 @@ async fn a_request_that_is_not_decided_is_an_error_of_its_span() {
 async fn span_of_a_large_request_is_bounded() {
     let (called, ended) = traced().await;
     let long = "x".repeat(1024 * 1024);
-    let body = review().replace("\"foo\"", &format!("\"{long}\""));
+    let body = review().replace("\"MultiClusterService\"", &format!("\"{long}\""));
     send(&called, post("/mutate"), body).await;
     let span = ended.one();
-    assert_eq!(text(&span, "name"), long[..1024]);
+    assert_eq!(text(&span, "kind"), long[..1024]);
     for body in ["", "{", "[]"] {
         let code = send(&called, post("/mutate"), body.to_owned()).await;
         assert_eq!(

@@ -70,6 +70,26 @@ pub(super) fn rows() -> Vec<Row> {
             "400 the AdmissionReview has no request with a uid",
         ),
         (
+            "a uid of 129 bytes",
+            request(&|request| request["uid"] = json!("x".repeat(129))),
+            "400 the uid of the request has 129 bytes, more than 128",
+        ),
+        (
+            "a name of 254 bytes",
+            request(&|request| request["name"] = json!("x".repeat(254))),
+            "400 the name of the request has 254 bytes, more than 253",
+        ),
+        (
+            "a uid, a namespace and a name of the largest size, and no object",
+            request(&|request| {
+                request["uid"] = json!("x".repeat(128));
+                request["namespace"] = json!("x".repeat(63));
+                request["name"] = json!("x".repeat(253));
+                request["object"] = json!(null);
+            }),
+            "allowed",
+        ),
+        (
             "a number as uid",
             request(&|request| request["uid"] = json!(7)),
             "400 the body is no AdmissionReview: invalid type: integer `7`, expected a string at line 1 column 449",

@@ -197,6 +197,15 @@ pub(super) fn rows() -> Vec<Row> {
             "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
         (
+            "a namespace of megabytes and 1,024 ports",
+            validate(&|request| {
+                request["namespace"] = json!("x".repeat(6 << 20));
+                request["object"]["spec"] =
+                    json!({"types": ["CrossCluster"], "ports": numbers[..1024]});
+            }),
+            "400 the namespace of the request has 6291456 bytes, more than 63",
+        ),
+        (
             "a deletion of rubbish",
             validate(&|request| {
                 request["operation"] = json!("DELETE");
