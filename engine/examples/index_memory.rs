@@ -1,6 +1,8 @@
-//! Measures what the index costs: memory of each source slice and each copy, and how long reading them takes.
+//! Measures what the index costs: memory of each source slice and each copy, and how long reading
+//! them takes. The arguments are the numbers of members, of slices of each, of endpoints of each
+//! slice, and of copies of each slice.
 //!
-//! `cargo run --release --example index_memory -- [members] [slices of each] [endpoints of each] [copies of each]`
+//! `cargo run --release --example index_memory -- [members] [slices] [endpoints] [copies]`
 
 use std::error::Error;
 use std::time::Instant;

@@ -7,6 +7,7 @@
 mod failover;
 mod fleet;
 mod found;
+mod kind;
 mod picture;
 mod step;
 
@@ -17,7 +18,8 @@ use causeway::api::labels;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use self::fleet::{Fleet, MEMBERS, Simulation, clusterset, is_ours, native};
+use self::fleet::{Simulation, is_ours};
+use self::kind::{Fleet, MEMBERS, clusterset, native};
 use self::picture::{differences, held, picture};
 use self::step::{
     At, Outage, Step, Steps, change, loss, outage, patient, request, request_or_removal, step,

@@ -440,6 +440,8 @@ impl View<'_> {
         let services = used
             .iter()
             .filter_map(|name| known(name)?.service(self.key));
+        // The load balancer of a terminating Service is being removed.
+        let services = services.filter(|service| !service.deleting);
         let reported = services.flat_map(|service| service.ingress.clone());
         let mut suspected = self.index.suspected_clusters().iter();
         let may_lack = suspected.any(|name| spec.providers.includes(name));
@@ -449,12 +451,11 @@ impl View<'_> {
         // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
         let reported: Vec<_> = reported.collect();
         let is_of_others = |address: &LoadBalancerIngress| {
-            let others = self
-                .index
-                .members()
-                .filter(|(name, _)| !used.contains(name));
-            let mut services = others.filter_map(|(_, member)| member.service(self.key));
-            services.any(|service| service.ingress.contains(address))
+            let mut others = self.index.members().filter_map(|(name, member)| {
+                let service = member.service(self.key)?;
+                (service.deleting || !used.contains(&name)).then_some(service)
+            });
+            others.any(|service| service.ingress.contains(address))
         };
         let stays = |one: &&LoadBalancerIngress| reported.contains(one) || !is_of_others(one);
         let mut all: Vec<_> = self.mcs.ingress.iter().filter(stays).cloned().collect();

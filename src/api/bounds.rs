@@ -24,6 +24,10 @@ pub const UID: usize = 128;
 /// All keys and values of an object's annotations together.
 pub const ANNOTATIONS: usize = 256 * 1024;
 
+/// A text of an export that an annotation of each of its imports records: `prefer`, `share` or
+/// `consumers`. Annotations have room for all three, and for causeway's own ([`ANNOTATIONS`]).
+pub const RECORDED_TEXT: usize = 64 * 1024;
+
 /// A text of another program that a status, an Event or the log repeats: a refusal, a version.
 pub const FOREIGN_TEXT: usize = 512;
 

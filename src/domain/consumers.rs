@@ -29,6 +29,9 @@ pub enum ConsumerSelector {
     Zone(Box<str>),
 }
 
+/// Maximum number of entries.
+const ENTRIES_MAX: usize = 1024;
+
 const REGION: &str = "region/";
 const ZONE: &str = "zone/";
 
@@ -38,19 +41,27 @@ impl Consumers {
         let Some(text) = annotation else {
             return Self::All;
         };
+        let path = format!("metadata.annotations[{}]", labels::CONSUMERS);
+        if text.split(',').nth(ENTRIES_MAX).is_some() {
+            report(FieldError::too_many(path, ENTRIES_MAX));
+            return Self::Unreadable;
+        }
         let mut is_right = true;
         let selectors = text.split(',').map(str::trim).filter_map(|word| {
             let read = ConsumerSelector::read(word);
             if let Err(why) = &read {
                 is_right = false;
-                let path = format!("metadata.annotations[{}]", labels::CONSUMERS);
-                report(FieldError::invalid(path, word, why.as_str()));
+                report(FieldError::invalid(&path, word, why.as_str()));
             }
             read.ok()
         });
-        let selectors = selectors.collect();
+        let selected = Self::Selected(selectors.collect());
+        if let Some(error) = FieldError::of_recorded(&path, &selected.to_string()) {
+            is_right = false;
+            report(error);
+        }
         match is_right {
-            true => Self::Selected(selectors),
+            true => selected,
             false => Self::Unreadable,
         }
     }
@@ -131,6 +142,25 @@ mod tests {
             assert_eq!(read(Some(normal)).0, consumers);
         }
         assert_eq!(read(None), (Consumers::All, vec![]));
+    }
+
+    #[test]
+    fn list_of_more_than_1024_entries_is_unreadable() {
+        let list = |entries: usize| vec!["member2"; entries].join(",");
+        let (consumers, errors) = read(Some(&list(1024)));
+        assert!(matches!(consumers, Consumers::Selected(_)), "{errors:?}");
+        let expected = "metadata.annotations[mcs.causeway.dev/consumers]: Too many: must have at \
+                        most 1024 items";
+        let refused = (Consumers::Unreadable, vec![expected.to_owned()]);
+        assert_eq!(read(Some(&list(1025))), refused);
+    }
+
+    #[test]
+    fn list_that_no_import_can_record_is_unreadable() {
+        let (consumers, errors) = read(Some(&format!("region/{}", "x".repeat(64 * 1024))));
+        assert_eq!(consumers, Consumers::Unreadable);
+        let rule = "must have at most 65536 bytes";
+        assert!(errors[0].contains(rule), "{errors:?}");
     }
 
     #[test]

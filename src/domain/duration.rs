@@ -10,6 +10,9 @@ pub struct MalformedDuration;
 /// Units in the order in which Go writes them, each with its seconds.
 const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
 
+/// Maximum number before a unit: nine digits.
+const NUMBER_MAX: u64 = 999_999_999;
+
 /// Reads a duration such as `90s`, `10m` or `1h30m`: whole numbers of up to nine digits, each unit
 /// at most once, the largest first.
 ///
@@ -36,9 +39,62 @@ pub fn parse_duration(text: &str) -> Result<Duration, MalformedDuration> {
     }
 }
 
+/// Formats whole seconds as [`parse_duration`] reads them: as a number of seconds if that has at
+/// most nine digits, otherwise in hours, minutes and seconds.
+pub(super) fn format_duration(duration: Duration) -> String {
+    let mut rest = duration.as_secs();
+    if rest <= NUMBER_MAX {
+        return format!("{rest}s");
+    }
+    let mut text = String::new();
+    for (unit, of_unit) in UNITS {
+        let number = (rest / of_unit).min(NUMBER_MAX);
+        rest -= number * of_unit;
+        if number > 0 {
+            text.push_str(&number.to_string());
+            text.push(unit);
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn long_duration_is_written_in_hours_minutes_and_seconds() {
+        for (text, written) in [
+            ("10m", "600s"),
+            ("999999999s", "999999999s"),
+            ("277777h46m40s", "277777h46m40s"),
+            ("300000h", "300000h"),
+            ("999999999h", "999999999h"),
+            (
+                "999999999h999999999m999999999s",
+                "999999999h999999999m999999999s",
+            ),
+        ] {
+            let duration = parse_duration(text).expect("a duration");
+            assert_eq!(format_duration(duration), written);
+            assert_eq!(parse_duration(written), Ok(duration), "{written}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_duration_is_read_as_it_is_written(
+            hours in 0..=NUMBER_MAX, minutes in 0..=NUMBER_MAX, seconds in 0..=NUMBER_MAX,
+        ) {
+            let text = format!("{hours}h{minutes}m{seconds}s");
+            let duration = parse_duration(&text).expect("a duration");
+            prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+        }
+    }
 
     #[test]
     fn duration_has_one_form() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::duration::{MalformedDuration, parse_duration};
+use super::duration::{MalformedDuration, format_duration, parse_duration};
 use super::field::{FieldError, FieldErrors};
 use super::name::ClusterName;
 use super::selector::ClusterSelector;
@@ -130,6 +130,7 @@ impl Failover {
         selectors: &[multicluster::ClusterSelector],
     ) -> (Self, FieldErrors) {
         let (mut read, mut errors) = Self::of(meta);
+        read.drop_long(&mut errors);
         match ClusterSelector::read_all(selectors) {
             Ok(selectors) if selectors.is_empty() => {}
             Ok(selectors) => {
@@ -143,6 +144,17 @@ impl Failover {
             Err(found) => found.into_iter().for_each(|error| errors.push(error)),
         }
         (read, errors)
+    }
+
+    /// Ignores and reports a preference that is too long for the annotations of an import. No other
+    /// valid value is.
+    fn drop_long(&mut self, errors: &mut FieldErrors) {
+        let text = self.preference.as_ref().map(ToString::to_string);
+        let path = Self::path(labels::PREFER);
+        if let Some(error) = FieldError::of_recorded(&path, &text.unwrap_or_default()) {
+            self.preference = None;
+            errors.push(error);
+        }
     }
 
     /// Reads the annotations of a service. Errors go to `report`, and their values are ignored,
@@ -378,7 +390,9 @@ impl fmt::Display for Unreachable {
         match self {
             Self::Keep => out.write_str(KEEP),
             Self::Standby => out.write_str(STANDBY),
-            Self::WithdrawAfter(after) => write!(out, "{WITHDRAW_AFTER}{}s", after.as_secs()),
+            Self::WithdrawAfter(after) => {
+                write!(out, "{WITHDRAW_AFTER}{}", format_duration(*after))
+            }
         }
     }
 }
@@ -418,6 +432,41 @@ mod tests {
         let none = read(&[(labels::PREFER, "RemoteAndLocal")]);
         assert_eq!(none, Ok(Failover::default()));
         assert_eq!(read(&[]), Ok(Failover::default()));
+    }
+
+    #[test]
+    fn preference_that_no_import_can_record_is_ignored() {
+        let read = |bytes: usize| {
+            let text = format!("property(a)={}", "x".repeat(bytes));
+            let meta = ObjectMeta {
+                annotations: Some([(labels::PREFER.to_owned(), text)].into()),
+                ..ObjectMeta::default()
+            };
+            Failover::of_export(&meta, &[])
+        };
+        let (failover, errors) = read(64 * 1024);
+        assert_eq!(failover, Failover::default());
+        let errors = errors.to_string();
+        let expected = "must have at most 65536 bytes, because each import records it";
+        assert!(errors.contains(expected) && errors.len() < 1024, "{errors}");
+        let (failover, errors) = read(60 * 1024);
+        assert!(
+            failover.preference.is_some() && errors.is_empty(),
+            "{errors}"
+        );
+    }
+
+    #[test]
+    fn longest_share_fits_into_an_import() {
+        let entry = |number: usize| format!("cluster/{:x<43}-{number:04}=0%", "c");
+        let entries: Vec<_> = (0..1023).map(entry).collect();
+        let share = entries.join(", ") + ", rest";
+        let read = read(&[(labels::SHARE, share.as_str())]).expect("the largest number of entries");
+        assert_eq!(
+            read.share.map(|share| share.to_string()),
+            Some(share.clone())
+        );
+        assert!(share.len() <= crate::api::bounds::RECORDED_TEXT);
     }
 
     #[test]
@@ -514,7 +563,14 @@ mod tests {
         ] {
             assert_eq!(Unreachable::read(&answer.to_string()), Ok(answer));
         }
+        for text in ["300000h", "999999999h", "999999999h999999999m999999999s"] {
+            let answer = Unreachable::read(&format!("{WITHDRAW_AFTER}{text}"));
+            let answer = answer.expect("nine digits a unit are allowed");
+            assert_eq!(answer.to_string(), format!("{WITHDRAW_AFTER}{text}"));
+            assert_eq!(Unreachable::read(&answer.to_string()), Ok(answer));
+        }
         let ten_minutes = Unreachable::WithdrawAfter(Duration::from_secs(600));
+        assert_eq!(ten_minutes.to_string(), "withdraw-after=600s");
         assert_eq!(Unreachable::read("withdraw-after=10m"), Ok(ten_minutes));
     }
 

@@ -3,6 +3,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::api::bounds;
+
 /// Maximum number of errors kept for an object; the rest is counted.
 const ERRORS_MAX: usize = 20;
 
@@ -83,6 +85,15 @@ impl FieldError {
     /// A list with more entries than `most`.
     pub fn too_many(path: impl Into<String>, most: usize) -> Self {
         Self::new(path, Problem::TooMany(most), "")
+    }
+
+    /// Returns the error of a text that is too long for the annotations of an import.
+    pub(super) fn of_recorded(path: &str, text: &str) -> Option<Self> {
+        let most = bounds::RECORDED_TEXT;
+        (text.len() > most).then(|| {
+            let detail = format!("must have at most {most} bytes, because each import records it");
+            Self::invalid(path, text, detail)
+        })
     }
 
     /// The same about something that is accepted: where it is, and the detail.

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::field::FieldError;
+use super::field::{FieldError, quoted};
 use super::name::{is_qualified, is_subdomain};
 use crate::api::multicluster as api;
 
@@ -62,6 +62,8 @@ impl ClusterSelector {
                 Err(error) => errors.push(error),
             }
         }
+        let words: Vec<_> = selectors.iter().map(ToString::to_string).collect();
+        errors.extend(FieldError::of_recorded(Self::PATH, &words.join(", ")));
         match errors.is_empty() {
             true => Ok(selectors),
             false => Err(errors),
@@ -136,16 +138,20 @@ impl ClusterSelector {
 
 impl Requirement {
     fn read(part: &str) -> Result<Self, String> {
+        let shown = quoted(part);
         let (prefix, rest) = [SAME, PROPERTY, ABSENT]
             .into_iter()
             .find_map(|prefix| Some((prefix, part.strip_prefix(prefix)?)))
-            .ok_or_else(|| format!("{part} is neither same(KEY) nor property(KEY)=VALUE"))?;
+            .ok_or_else(|| format!("{shown} is neither same(KEY) nor property(KEY)=VALUE"))?;
         let (key, rest) = rest
             .split_once(')')
-            .ok_or_else(|| format!("{part} lacks its closing parenthesis"))?;
+            .ok_or_else(|| format!("{shown} lacks its closing parenthesis"))?;
         let key = key.trim();
         if !is_qualified(key) && !is_subdomain(key) {
-            return Err(format!("{key:?} is no name of a property or label"));
+            return Err(format!(
+                "{:?} is no name of a property or label",
+                quoted(key)
+            ));
         }
         let rest = rest.trim();
         let operator = match (prefix, rest) {
@@ -155,9 +161,9 @@ impl Requirement {
             (PROPERTY, rest) => match (rest.strip_prefix("!="), rest.strip_prefix('=')) {
                 (Some(values), _) => Operator::NotIn(decoded(values)?),
                 (_, Some(values)) => Operator::In(decoded(values)?),
-                _ => return Err(format!("{part} has neither = nor != after its key")),
+                _ => return Err(format!("{shown} has neither = nor != after its key")),
             },
-            _ => return Err(format!("{part} takes no value")),
+            _ => return Err(format!("{shown} takes no value")),
         };
         Ok(Self {
             key: key.into(),
@@ -260,7 +266,10 @@ fn decoded(text: &str) -> Result<Box<[Box<str>]>, String> {
 }
 
 fn decoded_value(text: &str) -> Result<Box<str>, String> {
-    let malformed = || format!("{text:?}: % must be followed by two hexadecimal digits of UTF-8");
+    let malformed = || {
+        let rule = "% must be followed by two hexadecimal digits of UTF-8";
+        format!("{:?}: {rule}", quoted(text))
+    };
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -378,6 +387,10 @@ mod tests {
             (
                 expression("gpu", "Like", &["x"]),
                 "spec.clusterSelectors[0].propertySelector.matchExpressions[0].operator: Unsupported value",
+            ),
+            (
+                json!({"matchProperties": {"a": "x".repeat(64 * 1024)}}),
+                "spec.clusterSelectors: Invalid value",
             ),
         ] {
             let error = read(selector).expect_err(path);

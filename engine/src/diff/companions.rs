@@ -3,19 +3,19 @@
 use causeway::domain::ClusterName;
 
 use super::{Target, delete_service};
-use crate::model::slice::Exposure;
+use crate::model::slice::{AddressType, Exposure};
 use crate::model::{MemberState, Write};
 use crate::observed::member::Member;
 use crate::plan::Desired;
-use crate::plan::copies::CopyState;
+use crate::plan::copies::{CopyState, copy_name};
 use crate::plan::service::DesiredService;
 
 impl Target<'_> {
     /// Returns the write of the companion of the service. Objects on behalf of a
     /// MultiClusterService are written only if the hub's desired state is known (`native`).
     ///
-    /// A companion that is no longer wanted is deleted once no cluster of another network holds a
-    /// copy that may lead there: until then its proxies send traffic there.
+    /// A companion that is no longer wanted is deleted once no other cluster holds a copy that may
+    /// lead there: until then its proxies send traffic there.
     pub(super) fn companion_write(&self, desired: &Desired, native: bool) -> Option<Write> {
         let companions = &desired.companions;
         if let Some(own) = companions.wanted.get(self.name) {
@@ -36,13 +36,15 @@ impl Target<'_> {
         (is_unwanted && is_there && !self.is_entered(desired)).then(|| delete_service(key, view))
     }
 
-    /// Whether a cluster of another network holds a copy that may lead to the companion, or may
-    /// hold one: what it holds is unknown. A copy that is as wanted leads elsewhere.
+    /// Whether a cluster holds a copy that may lead to the companion, or may hold one: what a
+    /// cluster of another network holds is unknown. A copy that is as wanted leads elsewhere. A
+    /// cluster that is of the same network now may have been of another when its copies were made.
     fn is_entered(&self, desired: &Desired) -> bool {
         let network = self.index.network(self.name);
+        let is_apart = |name: &ClusterName| self.index.network(name) != network;
         let elsewhere = self.index.cluster_names().filter(|name| {
             let left_out = matches!(self.index.member_state(name), MemberState::LeftOut(_));
-            !left_out && self.index.network(name) != network
+            !left_out && *name != self.name
         });
         let holds = |name: &ClusterName, member: &Member| {
             let copies = member.copies(self.key);
@@ -53,12 +55,25 @@ impl Target<'_> {
                 let wanted = wanted.and_then(|copies| copies.wanted.get(slice));
                 let is_of_provider = *copy.hub == *self.hub && source == Some(self.name.as_str());
                 is_of_provider
+                    && (is_apart(name) || self.is_entry(copy.exposure, slice))
                     && wanted.is_none_or(|wanted| wanted.compare(copy) != CopyState::UpToDate)
             })
         };
         let mut members = elsewhere.map(|name| (name, self.index.member(name)));
         members.any(|(name, member)| {
-            member.is_none_or(|member| !member.copies_are_known() || holds(name, member))
+            let is_known = |member: &Member| member.copies_are_known();
+            let may_hold = is_apart(name) && !member.is_some_and(is_known);
+            may_hold || member.is_some_and(|member| holds(name, member))
         })
+    }
+
+    /// Whether a copy has the name of one of the provider's entry, whose slices are named after the
+    /// Service.
+    fn is_entry(&self, exposure: Exposure, copy: &str) -> bool {
+        let families = [AddressType::Ipv4, AddressType::Ipv6];
+        let mut names = families
+            .map(|family| copy_name(exposure, self.name, &self.key.name, family))
+            .into_iter();
+        names.any(|name| *name == *copy)
     }
 }

@@ -254,7 +254,7 @@ fn check(cluster: &'static str, kind: Kind, table: &[Row]) {
 fn a_members_deletions() {
     use Relist::{AtOnce, Later, None};
     check("member1", Kind::Slice, &[
-        // observed                                                                        missing, deleted, suspended, listed again, deleted then
+        // observed, (missing, deleted, suspended, listed again, deleted then)
         ("a list that lacks nothing", |s| s.list(0..0),                                    (0..0, 0, 0, None, 0)),
         ("a DELETED event, however many", |s| s.delete(24),                                (0..0, 24, 0, None, 24)),
         ("a relist that lacks few", |s| s.list(0..10),                                     (0..10, 10, 0, Later, 10)),

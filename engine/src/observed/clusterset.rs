@@ -140,6 +140,22 @@ impl ExportView {
     }
 }
 
+/// Lists the annotations by which an import records failover and consumers, with their values.
+pub(crate) fn recorded(
+    failover: &Failover,
+    consumers: &Consumers,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let consumers = consumers.annotation();
+    let failover = failover.annotations();
+    failover.chain(consumers.map(|all| (labels::CONSUMERS, all)))
+}
+
+/// Returns the size of the annotations by which an import records failover and consumers, in bytes.
+pub(crate) fn recorded_size(failover: &Failover, consumers: &Consumers) -> usize {
+    let all = recorded(failover, consumers);
+    all.map(|(name, value)| name.len() + value.len()).sum()
+}
+
 impl ImportView {
     /// Reads an import from the wire. Returns `None` for one without an identity, which no API
     /// server sends.

@@ -82,6 +82,9 @@ pub struct Member {
     /// Evidence of what is absent from it.
     pub(super) evidence: MemberEvidence,
     probe_failure: Option<Failure>,
+    /// Failure by which the member was unreachable in an earlier engagement. Dropped when
+    /// it reports its identity or a probe ends.
+    earlier_failure: Option<Failure>,
     failing: Option<Failing>,
     /// Time since which the member has been unreachable by the status of its Cluster. Dropped at
     /// its first answer to this process.
@@ -140,14 +143,12 @@ impl Member {
 
     /// Begins another engagement, with another address or other credentials. Observed objects are
     /// retained until lists show otherwise. Nothing is written before the API server reports its
-    /// identity.
+    /// identity. An outage lasts until the member answers.
     pub(super) fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
         self.is_identified = false;
         self.clusterset.deferred = None;
-        self.probe_failure = None;
-        self.failing = None;
-        self.outage = Outage::default();
+        self.retain_outage();
         self.clusterset_outage = Outage::default();
         self.clusterset.refusals.clear();
         self.evidence.drop_failures();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
 
-use super::clusterset::ExportView;
+use super::clusterset::{ExportView, recorded_size};
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
 
@@ -15,7 +15,7 @@ use crate::model::slice::Exposure;
 pub struct Quota {
     /// Number of exports.
     pub exports: usize,
-    /// Bytes of exported labels and annotations, of all exports together.
+    /// Bytes of the labels, annotations and selectors that imports copy, of all exports together.
     pub metadata: usize,
 }
 
@@ -33,8 +33,8 @@ impl Default for Quota {
 pub enum BeyondQuota {
     /// Maximum number of exports. At least as many are older.
     Exports(usize),
-    /// Maximum number of bytes. The labels and annotations of the export and of all older ones have
-    /// more.
+    /// Maximum number of bytes. The labels, annotations and selectors of the export and of all
+    /// older ones have more.
     Metadata(usize),
 }
 
@@ -92,13 +92,22 @@ impl ByAge {
     }
 }
 
+/// Returns the bytes that each import copies from an export.
 fn size(export: &ExportView) -> usize {
     let all = [
         &export.spec.exported_labels,
         &export.spec.exported_annotations,
     ];
     let all = all.into_iter().flatten();
-    all.map(|(name, value)| name.len() + value.len()).sum()
+    let exported: usize = all.map(|(name, value)| name.len() + value.len()).sum();
+    exported + recorded_size(&export.failover, &export.consumers) + size_of_selectors(export)
+}
+
+fn size_of_selectors(export: &ExportView) -> usize {
+    match export.spec.cluster_selectors.as_slice() {
+        [] => 0,
+        some => serde_json::to_string(some).map_or(0, |text| text.len()),
+    }
 }
 
 #[cfg(test)]

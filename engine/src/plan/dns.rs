@@ -194,7 +194,8 @@ impl<'a> Entries<'a> {
         let Some(member) = index.member(name) else {
             return (&[], None);
         };
-        let service = member.service(key);
+        // The load balancer of a terminating Service is being removed.
+        let service = member.service(key).filter(|service| !service.deleting);
         let ingress = service.map(|service| &*service.ingress);
         (ingress.unwrap_or_default(), member.has_ready(key))
     }

@@ -248,13 +248,18 @@ impl<'a> Site<'a> {
         };
         let spec = mcs.and_then(|mcs| mcs.spec.as_ref().ok());
         let spec = spec.filter(|spec| spec.dispatches_endpoints());
+        let is_consumer = spec.is_some_and(|spec| spec.consumers.includes(name));
+        // A cluster that is no consumer any more may still hold its copies.
+        let mut copies = member.copies(key);
+        let mut has_copy =
+            || copies.any(|(_, copy)| copy.view.is_of(index.hub_uid(), Exposure::Native));
         Self {
             index,
             member,
             key,
             reach: requested.or_else(|| index.reach(name)),
             is_requested: requested.is_some(),
-            holds_copies: spec.is_some_and(|spec| spec.consumers.includes(name)),
+            holds_copies: is_consumer || has_copy(),
         }
     }
 
@@ -428,8 +433,8 @@ impl<'a> Site<'a> {
                 service: door,
                 number: Box::new(|port| ports.get(port)),
             },
+            nodes: leading(nodes, &endpoints, ports.is_local),
             endpoints,
-            nodes: nodes.leading(ports.is_local),
         })
     }
 }
@@ -572,6 +577,19 @@ fn all_nodes(
     let mut found: Vec<_> = found.collect();
     found.sort_unstable_by_key(|one| one.address);
     found
+}
+
+/// Returns the ready nodes among these endpoints if each leads to its own pods alone (`is_local`),
+/// or if none is ready; `None` where any node leads to all pods.
+fn leading(
+    nodes: &Nodes,
+    endpoints: &[EntryEndpoint],
+    is_local: bool,
+) -> Option<BTreeSet<Box<str>>> {
+    let names = endpoints.iter().filter_map(|one| one.node.as_deref());
+    let ready = names.filter(|name| nodes.get(name).is_some_and(|node| node.is_ready));
+    let ready: BTreeSet<Box<str>> = ready.map(Into::into).collect();
+    (is_local || ready.is_empty()).then_some(ready)
 }
 
 /// Returns an endpoint for each address family of the Service in which the node has an address.

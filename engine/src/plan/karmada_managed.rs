@@ -118,8 +118,8 @@ fn has_ready_endpoints(index: &Index, key: &ServiceKey, placement: &Placement) -
     })
 }
 
-/// Returns the providers and consumers whose state is not known, and the providers with a slice that
-/// cannot be read: it may have the only ready endpoint.
+/// Returns the providers and consumers whose state is not known, and the providers with a slice
+/// that cannot be read: it may have the only ready endpoint.
 fn unknown(index: &Index, key: &ServiceKey, placement: &Placement) -> BTreeSet<ClusterName> {
     let is_known = |name: &ClusterName| {
         index.member_state(name) == MemberState::Synced

@@ -9,7 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::cases;
-use super::fleet::{Fleet, MEMBERS, Simulation};
+use super::fleet::Simulation;
+use super::kind::{Fleet, MEMBERS};
 use super::step::{Step, failover, preferring};
 use crate::explain::tests::agreement::assert_agrees;
 use crate::fixtures::Environment;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use causeway::api::labels;
 use causeway::api::multicluster::Version;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::kind::{Fleet, MEMBERS};
 use super::step::{At, Outage, Step};
 use crate::fixtures::annotations::located;
 use crate::fixtures::objects::{
@@ -17,26 +17,6 @@ use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::served::{ImportFields, ServedImports};
 use crate::model::{Item, ReportedId};
 use crate::reasons::Reason;
-
-pub(super) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
-
-/// Kind of fleet, by the exposure that its stories begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fleet {
-    /// A MultiClusterService. Exposed EndpointSlices alone are watched, or all.
-    Native { exposed: bool },
-    /// A ServiceExport, in members that differ. MultiClusterServices are published as exports, or
-    /// not.
-    Clusterset { publish: bool },
-}
-
-pub(super) fn native() -> impl Strategy<Value = Fleet> {
-    any::<bool>().prop_map(|exposed| Fleet::Native { exposed })
-}
-
-pub(super) fn clusterset() -> impl Strategy<Value = Fleet> {
-    any::<bool>().prop_map(|publish| Fleet::Clusterset { publish })
-}
 
 /// Environment, with the state of members that the controller may not observe.
 pub(super) struct Simulation {

@@ -3,7 +3,8 @@
 use causeway::api::labels;
 use serde_json::{Value, json};
 
-use super::fleet::{Fleet, MEMBERS, Simulation};
+use super::fleet::Simulation;
+use super::kind::{Fleet, MEMBERS};
 use super::picture::differences;
 use super::step::{At, Outage, Step, exported, exposed};
 use super::{end, forge, lose, reconnect};

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use proptest::strategy::Union;
 use serde_json::{Value, json};
 
-use super::fleet::{Fleet, MEMBERS};
+use super::kind::{Fleet, MEMBERS};
 use crate::fixtures::annotations::annotations;
 use crate::fixtures::networks::{NetworkStep, network_step};
 use crate::fixtures::objects::Kind;

@@ -160,7 +160,7 @@ impl View<'_> {
             let desired = DesiredCondition { type_, text, state };
             set(&mut conditions, desired, export.generation, self.now)
         };
-        let left_out = merge::left_out(&export.spec);
+        let left_out = merge::left_out(export);
         let mut sentence = exports::can_be_exported(self.key, &left_out);
         let service = member.service(self.key);
         if let Some(what) = not_followed(&export.failover, &export.misread, service) {

@@ -1,5 +1,7 @@
 //! Destination of spans: a flag, and the variables of the [OpenTelemetry
-//! specification](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
+//! specification].
+//!
+//! [OpenTelemetry specification]: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 
 use clap::Args;
 use http::Uri;

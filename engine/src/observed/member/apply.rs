@@ -32,6 +32,9 @@ impl Member {
         ) {
             self.recorded_outage = None;
         }
+        if of_anybody {
+            self.earlier_failure = None;
+        }
         match event {
             MemberEvent::Identified(identity) => self.identify(identity),
             // A cluster in use is never too old: its endpoints would be withdrawn.

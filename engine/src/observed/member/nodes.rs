@@ -1,7 +1,5 @@
 //! Nodes of a member.
 
-use std::collections::BTreeSet;
-
 use crate::model::map::HashMap;
 use crate::model::{ObservedNode, Signal};
 
@@ -18,14 +16,6 @@ impl Nodes {
     /// Returns all nodes, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ObservedNode> {
         self.0.values()
-    }
-
-    /// Returns the ready nodes if each leads to its own endpoints alone, or if none is ready;
-    /// `None` where any node leads to all endpoints.
-    pub(crate) fn leading(&self, is_local: bool) -> Option<BTreeSet<Box<str>>> {
-        let ready = self.iter().filter(|node| node.is_ready);
-        let ready: BTreeSet<_> = ready.map(|node| node.name.clone()).collect();
-        (is_local || ready.is_empty()).then_some(ready)
     }
 
     /// Applies an event of the watch. Returns whether a node changed.

@@ -3,6 +3,7 @@
 use causeway::domain::KubernetesVersion;
 
 use super::Member;
+use super::outage::Outage;
 use crate::evidence::list::ListEvidence;
 use crate::model::{
     Configuration, Failure, Identity, LeftOut, MemberState, Refusal, RequiredKind, TimePoint,
@@ -60,12 +61,24 @@ impl Member {
         }
     }
 
-    /// Returns the failure for which the member counts as unreachable: that of the probe, or of the
-    /// watch of EndpointSlices.
+    /// Returns the failure for which the member counts as unreachable: that of the probe, of the
+    /// watch of EndpointSlices, or of an earlier engagement.
     fn unreachable(&self) -> Option<&Failure> {
         let probe = self.probe_failure.as_ref();
         let mut slices = self.evidence.of_slices();
-        probe.or_else(|| slices.find_map(|list| list.failure.as_ref()))
+        let current = probe.or_else(|| slices.find_map(|list| list.failure.as_ref()));
+        current.or(self.earlier_failure.as_ref())
+    }
+
+    /// Retains an outage over another engagement, of which no failure was observed yet. Drops all
+    /// other failures of the probe.
+    pub(super) fn retain_outage(&mut self) {
+        self.earlier_failure = self.unreachable().cloned();
+        self.probe_failure = None;
+        if self.earlier_failure.is_none() {
+            self.failing = None;
+            self.outage = Outage::default();
+        }
     }
 
     /// Returns the failure of another watch that is needed to write to the member.

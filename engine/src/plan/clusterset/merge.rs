@@ -11,7 +11,6 @@ mod exported;
 mod ports;
 mod shape;
 
-use causeway::api::multicluster::ServiceExportSpec;
 use causeway::domain::ClusterName;
 
 pub(crate) use self::conflict::{Conflict, Value as ConflictingValue, Words};
@@ -20,6 +19,7 @@ use self::export::Export;
 use self::exported::Exported;
 pub(crate) use self::exported::{EXPORTED_MAX, ExportObstacle, NotExported};
 pub(crate) use self::shape::{ImportPort, ImportShape};
+use crate::observed::clusterset::{ExportView, recorded_size};
 
 /// All exports of a service, merged.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,8 +49,9 @@ pub(crate) fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> 
 }
 
 /// Returns the labels and annotations of an export that cannot be exported, with the reasons.
-pub(crate) fn left_out(spec: &ServiceExportSpec) -> Vec<NotExported> {
-    Exported::read(spec).left_out
+pub(crate) fn left_out(export: &ExportView) -> Vec<NotExported> {
+    let recorded = recorded_size(&export.failover, &export.consumers);
+    Exported::read(&export.spec, recorded).left_out
 }
 
 #[cfg(test)]

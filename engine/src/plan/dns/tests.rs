@@ -101,6 +101,20 @@ fn name_leads_to_clusters_that_can_serve() {
     assert_eq!(records(&env), a("192.0.2.1 192.0.2.2"));
 }
 
+#[test]
+fn terminating_service_leaves_the_name_and_the_status() {
+    let mut env = two();
+    let held = json!({"metadata": {"finalizers": ["x.example/y"]}});
+    env.amend("member1", Kind::Service, "foo", held)
+        .off("member1", Kind::Service, "foo")
+        .settle();
+    assert!(env.service("member1", "foo").is_some(), "it terminates");
+    assert_eq!(records(&env), a("192.0.2.2"));
+    let mcs = env.mcs("foo").expect("it is there");
+    let ingress = &mcs["status"]["loadBalancer"]["ingress"];
+    assert_eq!(*ingress, json!([{"ip": "192.0.2.2"}]));
+}
+
 fn drained(name: &str, drained: bool) -> Object {
     let value = if drained { "true" } else { "false" };
     cluster(name).with(json!({"metadata": {"annotations": {labels::WITHDRAW: value}}}))

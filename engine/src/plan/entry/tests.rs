@@ -506,6 +506,40 @@ fn tiers_count_the_pods_behind_an_entry() {
     assert_eq!(reached(&env).0, [("10.96.0.7".to_owned(), Some(true))]);
 }
 
+/// Returns the number of copies in member2 whose endpoints are standby endpoints.
+fn standby(env: &Environment) -> usize {
+    let copies = env.copies("member2", "foo").into_iter();
+    let standby = copies.filter(|copy| {
+        let annotations = copy.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| all.contains_key(labels::STANDBY))
+    });
+    standby.count()
+}
+
+#[test]
+fn tiers_count_no_pod_behind_an_entry_without_a_ready_node() {
+    let mut env = provided("node-ports=external", json!({"spec": {"type": "NodePort"}}));
+    let public = |ready: &str| {
+        node("n1", "192.168.1.1").with(json!({"status": {
+            "addresses": [{"type": "ExternalIP", "address": "203.0.113.1"}],
+            "conditions": [{"type": "Ready", "status": ready}],
+        }}))
+    };
+    let far = slice("foo-far", "foo").port("http", 8080);
+    env.on("member1", public("True"))
+        .member("member3")
+        .on("member3", foo())
+        .on("member3", far.endpoint("10.3.0.5"));
+    let tiers = json!({labels::PREFER: "cluster/member1, any"});
+    let all = mcs("foo").consumers(&["member2"]).annotated(&tiers);
+    env.on_hub(all.providers(&["member1", "member3"]))
+        .pass(Duration::from_secs(40));
+    assert_eq!(standby(&env), 1);
+    // Node n2 is ready and has no external address.
+    env.on("member1", public("Unknown")).settle();
+    assert_eq!(standby(&env), 0, "member3 serves");
+}
+
 #[test]
 fn tiers_count_no_pod_behind_a_node_that_is_not_ready() {
     let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
@@ -518,14 +552,6 @@ fn tiers_count_no_pod_behind_a_node_that_is_not_ready() {
     let all = mcs("foo").consumers(&["member2"]).annotated(&tiers);
     env.on_hub(all.providers(&["member1", "member3"]))
         .pass(Duration::from_secs(40));
-    let standby = |env: &Environment| {
-        let copies = env.copies("member2", "foo").into_iter();
-        let standby = copies.filter(|copy| {
-            let annotations = copy.metadata.annotations.as_ref();
-            annotations.is_some_and(|all| all.contains_key(labels::STANDBY))
-        });
-        standby.count()
-    };
     assert_eq!(standby(&env), 1);
     let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
     env.on("member1", node("n1", "192.168.1.1").with(lost))

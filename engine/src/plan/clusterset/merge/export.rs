@@ -5,6 +5,7 @@ use causeway::domain::{self, ClusterName, Consumers, Failover};
 
 use super::exported::Exported;
 use super::shape::{ImportPort, ImportShape};
+use crate::observed::clusterset::recorded_size;
 use crate::observed::service::{ServiceKind, ServiceView};
 use crate::plan::clusterset::precedence::Precedence;
 
@@ -33,9 +34,10 @@ pub(super) struct Export<'a> {
 
 impl<'a> Export<'a> {
     pub(super) fn new(export: Constituent<'a>) -> Self {
+        let recorded = recorded_size(export.failover, export.consumers);
         Self {
             export,
-            exported: Exported::read(export.spec),
+            exported: Exported::read(export.spec, recorded),
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) enum ExportObstacle {
     Reserved,
     /// No API server accepts the name and the value.
     Invalid,
-    /// All that are exported would exceed [`EXPORTED_MAX`].
+    /// All that are exported or recorded would exceed [`EXPORTED_MAX`].
     TooLarge,
 }
 
@@ -55,16 +55,16 @@ const RESERVED_NAMES: [&str; 4] = [
     labels::KARMADA_MANAGED,
 ];
 
-/// Maximum size of the exported labels and annotations, in bytes. The rest is for causeway's own
-/// annotations, which repeat the names.
+/// Maximum size of the exported labels and annotations, and of those that record failover and
+/// consumers, in bytes. The rest is for causeway's other annotations.
 pub(crate) const EXPORTED_MAX: usize = bounds::ANNOTATIONS - 16 * 1024;
 
 impl Exported {
     /// Reads the labels and annotations of an export. The definition accepts any text, and an API
     /// server would refuse a whole import for one invalid label: invalid names and values are left
-    /// out.
-    pub(super) fn read(spec: &ServiceExportSpec) -> Self {
-        let mut room = EXPORTED_MAX;
+    /// out. `recorded` is the size of the annotations that record failover and consumers.
+    pub(super) fn read(spec: &ServiceExportSpec, recorded: usize) -> Self {
+        let mut room = EXPORTED_MAX.saturating_sub(recorded);
         let mut exported = Self::default();
         for (name, value) in &spec.exported_labels {
             let is_valid = is_qualified(name) && (value.is_empty() || is_label_value(value));

@@ -18,6 +18,7 @@ struct Export {
     created: Option<Timestamp>,
     spec: ServiceExportSpec,
     failover: Failover,
+    consumers: Consumers,
     service: ServiceView,
 }
 
@@ -28,6 +29,7 @@ fn export(member: u8, spec: Value) -> Export {
         created: Some(Timestamp::constant(1_800_000_000 + i64::from(member), 0)),
         spec: ServiceExportSpec::default(),
         failover: Failover::default(),
+        consumers: Consumers::All,
         service: service(spec),
     }
 }
@@ -65,7 +67,7 @@ impl Export {
             },
             spec: &self.spec,
             failover: &self.failover,
-            consumers: &Consumers::All,
+            consumers: &self.consumers,
             service: &self.service,
         }
     }

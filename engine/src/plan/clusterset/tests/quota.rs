@@ -7,11 +7,15 @@ const LATER: Duration = Duration::from_secs(61);
 
 /// Exports that service from member1, created at that second, with that many bytes of annotations.
 fn exports(env: &mut Environment, name: &str, second: u8, bytes: usize) {
+    let spec = json!({"exportedAnnotations": {"a": "x".repeat(bytes)}});
+    exports_with(env, name, second, &json!({ "spec": spec }));
+}
+
+/// Exports that service from member1, created at that second, with that part of the object.
+fn exports_with(env: &mut Environment, name: &str, second: u8, part: &Value) {
     let created = format!("2026-01-01T00:00:{second:02}Z");
-    let object = export(name).with(json!({
-        "metadata": {"creationTimestamp": created},
-        "spec": {"exportedAnnotations": {"a": "x".repeat(bytes)}},
-    }));
+    let created = json!({"metadata": {"creationTimestamp": created}});
+    let object = export(name).with(part.clone()).with(created);
     let source = slice(&format!("{name}-abc"), name).port("http", 8080);
     env.on("member1", service(name).port("http", 80))
         .on("member1", source.endpoint("10.1.0.5"))
@@ -119,4 +123,27 @@ fn what_a_member_exports_in_labels_and_annotations_counts_together() {
         ready(&env, "f")
     );
     env.assert_at_rest();
+}
+
+#[test]
+fn selectors_and_recorded_texts_count_towards_the_quota() {
+    let name = |number: usize| format!("{:x<40}-{number}", "c");
+    let names: Vec<_> = (0..1000).map(name).collect();
+    let tiers: Vec<_> = names.iter().map(|name| format!("cluster/{name}")).collect();
+    let prefer = tiers.join(", ") + ", any";
+    let consumers = format!("member2, {}", names.join(", "));
+    let properties = json!({"matchProperties": {"gpu": "x".repeat(20_000)}});
+    let selectors = json!([{ "propertySelector": properties }]);
+    for part in [
+        json!({"metadata": {"annotations": {labels::PREFER: prefer}}}),
+        json!({"metadata": {"annotations": {labels::CONSUMERS: consumers}}}),
+        json!({"spec": {"clusterSelectors": selectors}}),
+    ] {
+        let mut env = two_members(1000, 64 * 1024);
+        exports_with(&mut env, "a", 1, &part);
+        exports_with(&mut env, "b", 2, &part);
+        assert_eq!(imported_of(&env, &["a", "b"]), ["a"]);
+        let ready = ready(&env, "b");
+        assert!(ready.starts_with("False QuotaExceeded"), "{ready}");
+    }
 }

@@ -227,6 +227,45 @@ fn companion_goes_after_the_last_copy_leads_another_way() {
 }
 
 #[test]
+fn companion_goes_after_the_copies_when_networks_become_one() {
+    let mut env = provided("node-ports", json!({}));
+    env.lose("member2");
+    env.on_hub(cluster("member1")).settle();
+    assert!(env.service("member1", &companion()).is_some());
+    env.forget_writes();
+    env.list("member2").settle();
+    assert_eq!(env.service("member1", &companion()), None);
+    assert_eq!(reached(&env).0.len(), 3, "the pods");
+    let log = env.log();
+    let is_copy = |line: &String| line.starts_with("member2") && line.ends_with("EndpointSlice");
+    let copy = log.iter().rposition(is_copy);
+    let gone = log.iter().position(|line| line == "member1 delete Service");
+    assert!(copy.is_some() && copy < gone, "{log:#?}");
+}
+
+#[test]
+fn companion_stays_the_entry_while_the_provider_holds_copies() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    let three = slice("foo-three", "foo").port("http", 8080);
+    env.member("member3")
+        .on_hub(in_network("member3", "edge", None))
+        .on("member3", foo())
+        .on("member3", three.endpoint("10.3.0.5"));
+    let both = || mcs("foo").providers(&["member1", "member3"]);
+    env.on_hub(both()).settle();
+    let port = node_port(&env, "member1", &companion());
+    assert!(port.is_some(), "a companion");
+    assert_eq!(env.copies("member1", "foo").len(), 1);
+    assert_eq!(reached(&env).1, port);
+    env.lose("member1");
+    env.on_hub(both().consumers(&["member2"])).settle();
+    assert_eq!(reached(&env).1, port);
+    env.list("member1").settle();
+    assert_eq!(env.copies("member1", "foo"), []);
+    assert_eq!(reached(&env).1, node_port(&env, "member1", "foo"));
+}
+
+#[test]
 fn explanation_names_what_a_companion_does_not_lead_to() {
     for reach in ["node-ports", "cluster-ip"] {
         let mut env = provided(reach, json!({}));

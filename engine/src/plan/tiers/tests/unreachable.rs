@@ -14,6 +14,7 @@ use crate::fixtures::annotations::located;
 use crate::fixtures::objects::{Kind, Object, cluster, export, foo};
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, key, name};
+use crate::model::MemberState;
 use crate::plan::provider_use::{ProviderUse, Unused};
 use causeway::domain::Unreachable;
 
@@ -247,6 +248,33 @@ fn restart_continues_the_outage_that_the_cluster_records() {
         assert_eq!(standings(&env, "member1"), kept, "{case}");
         env.pass(second);
         assert_eq!(standings(&env, "member1"), "member2: ready", "{case}");
+    }
+}
+
+#[test]
+fn changed_address_of_a_dead_provider_restores_no_endpoint() {
+    for (answer, ttl, lost) in [
+        (Some("withdraw-after=10m"), None, "member2: ready"),
+        (Some("standby"), None, "member2: ready, member3: standby"),
+        (None, Some(MINUTE * 10), "member2: ready"),
+    ] {
+        let mut env = native(json!({labels::UNREACHABLE: answer}));
+        env.settings.provider_ttl = ttl;
+        env.lose("member3").pass(MINUTE * 11);
+        assert_eq!(standings(&env, "member1"), lost, "{answer:?}");
+        let state = env.index.member_state(&name("member3"));
+        env.index.engage(&name("member3"), 2, None);
+        env.settle();
+        assert_eq!(standings(&env, "member1"), lost, "{answer:?}");
+        assert_eq!(env.index.member_state(&name("member3")), state);
+        env.lose("member3").pass(MINUTE);
+        assert_eq!(standings(&env, "member1"), lost, "{answer:?}");
+        assert_eq!(env.index.member_state(&name("member3")), state);
+        env.introduce("member3").list("member3").settle();
+        let restored = "member2: ready, member3: ready";
+        assert_eq!(standings(&env, "member1"), restored, "{answer:?}");
+        let state = env.index.member_state(&name("member3"));
+        assert_eq!(state, MemberState::Synced, "{answer:?}");
     }
 }
 
