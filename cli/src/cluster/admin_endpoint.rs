@@ -198,7 +198,7 @@ pub(crate) fn is_of(pod: &Pod, component: &str) -> bool {
 }
 
 /// Whether a pod runs no more, as one that was evicted: it stays until somebody deletes it.
-fn has_ended(pod: &Pod) -> bool {
+pub(crate) fn has_ended(pod: &Pod) -> bool {
     let phase = pod
         .status
         .as_ref()

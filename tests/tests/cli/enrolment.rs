@@ -255,8 +255,9 @@ async fn restarted_agent_needs_no_token(stage: &Stage<'_>, edge: &Cluster, agent
 async fn joined_again_prints_another_token(stage: &Stage<'_>, file: &str) {
     // An earlier join with the member's kubeconfig had stored a token.
     let hub = stage.fleet.hub();
-    let stored = "{apiVersion: v1, kind: Secret, metadata: {name: edge, namespace: causeway-members, \
-                  labels: {app.kubernetes.io/managed-by: causeway}}, stringData: {token: lasting}}";
+    let stored = "{apiVersion: v1, kind: Secret, metadata: {name: edge, \
+                  namespace: causeway-members, labels: {app.kubernetes.io/managed-by: causeway}}, \
+                  stringData: {token: lasting}}";
     hub.apply(stored).await.ok();
     let again = stage.join(&["--enrol-within", "1h"]).await;
     ends(&again, 0, "kind: Deployment");

@@ -22,7 +22,7 @@ use crate::hello::{
     AGENT, API, Answer, BODY_MAX, DRAIN, HELLO, Hello, HelloError, REASON, printable,
 };
 use crate::keep_alive::{keep_alive, tracked};
-use crate::limits::{HEADERS_MAX, READ, RESET_KEPT, RESETS_KEPT, RESETS_MAX, SEND_BUFFER};
+use crate::limits::{HEADERS_MAX, Limits, READ, RESET_KEPT, RESETS_KEPT, RESETS_MAX, SEND_BUFFER};
 use crate::splice::{Stream, prepare, splice};
 
 /// Reason why a connection ended.
@@ -57,6 +57,21 @@ struct Link {
     server: Mutex<Option<Connected>>,
 }
 
+/// Returns HTTP/2 as it is spoken with causeway-tunnel.
+fn http2(limits: &Limits) -> h2::server::Builder {
+    let mut http2 = h2::server::Builder::new();
+    http2
+        .initial_window_size(limits.window)
+        .initial_connection_window_size(limits.connection_window())
+        .max_concurrent_streams(limits.streams)
+        .max_header_list_size(HEADERS_MAX)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_concurrent_reset_streams(RESETS_KEPT)
+        .reset_stream_duration(RESET_KEPT)
+        .max_local_error_reset_streams(Some(RESETS_MAX));
+    http2
+}
+
 /// Serves a connection until it ends. Sends whether it is kept once causeway-tunnel has introduced
 /// itself. Another takes its place once `certificate` changes.
 pub(super) async fn serve(
@@ -68,16 +83,7 @@ pub(super) async fn serve(
     let limits = agent.shared.limits.clone();
     let ending = agent.ending.clone();
     let (tls, last_read) = tracked(tls);
-    let handshake = h2::server::Builder::new()
-        .initial_window_size(limits.window)
-        .initial_connection_window_size(limits.connection_window())
-        .max_concurrent_streams(limits.streams)
-        .max_header_list_size(HEADERS_MAX)
-        .max_send_buffer_size(SEND_BUFFER)
-        .max_concurrent_reset_streams(RESETS_KEPT)
-        .reset_stream_duration(RESET_KEPT)
-        .max_local_error_reset_streams(Some(RESETS_MAX))
-        .handshake::<_, Bytes>(tls);
+    let handshake = http2(&limits).handshake::<_, Bytes>(tls);
     let handshake = timeout(limits.handshake, handshake).await;
     let mut connection = handshake.map_err(|_| ConnectionError::NotIntroduced)??;
     let silent = keep_alive(connection.ping_pong(), last_read, &limits, |_| {});

@@ -7,7 +7,7 @@
 //! a later join than the certificate beside it, and is used first.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use causeway::domain::enrolment::{NAME, TOKEN};
@@ -108,11 +108,13 @@ fn remedy(status: StatusCode) -> &'static str {
     }
 }
 
-/// Returns the time until half of the life of a certificate.
-fn due_in(current: &Loaded<ClientConfig>) -> Duration {
+/// Returns the time until half of the life of a certificate, at least what is left of the time for
+/// which it is kept since it was given.
+fn due_in(current: &Loaded<ClientConfig>, given: SystemTime) -> Duration {
     let due = current.certificate.begins + life_of(current).as_secs().cast_signed() / 2;
     let left = due.saturating_sub(now().as_second());
-    Duration::from_secs(u64::try_from(left).unwrap_or_default())
+    let left = Duration::from_secs(u64::try_from(left).unwrap_or_default());
+    left.max(kept_for(current, given))
 }
 
 fn life_of(current: &Loaded<ClientConfig>) -> Duration {
@@ -121,23 +123,13 @@ fn life_of(current: &Loaded<ClientConfig>) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
 }
 
-/// Time for which a new certificate is kept, by the clock: a machine that is suspended counts it.
-#[derive(Default)]
-struct Kept {
-    since: i64,
-    seconds: i64,
-}
-
-impl Kept {
-    /// Returns what is left of it; nothing if the clock was put back.
-    fn left(&self) -> Duration {
-        let age = now().as_second().saturating_sub(self.since);
-        let left = match (0..self.seconds).contains(&age) {
-            true => self.seconds - age,
-            false => 0,
-        };
-        Duration::from_secs(left.unsigned_abs())
-    }
+/// Returns what is left of the time for which the current certificate is kept since it was given.
+/// The clock counts it: that of [`Instant`] may stop while a machine is suspended. Nothing is left
+/// if the clock was put back.
+fn kept_for(current: &Loaded<ClientConfig>, given: SystemTime) -> Duration {
+    let kept = life_of(current) / KEPT;
+    let age = given.elapsed();
+    age.map_or(Duration::ZERO, |age| kept.saturating_sub(age))
 }
 
 /// Certificate that the Secret does not have yet.
@@ -190,11 +182,11 @@ impl Enrolment {
         let mut last = String::new();
         let mut refused = None;
         let mut again_at = Instant::now();
-        let mut kept = Kept::default();
+        let mut given = SystemTime::UNIX_EPOCH;
         loop {
             self.save().await;
             let pause = again_at.saturating_duration_since(Instant::now());
-            let due = due_in(&credentials.current()).max(pause).max(kept.left());
+            let due = due_in(&credentials.current(), given).max(pause);
             let obtained = match self.with_token(refused.as_deref()).await {
                 Some(secret) => {
                     let obtained = self.enrolled_again(&secret, &credentials).await;
@@ -212,12 +204,8 @@ impl Enrolment {
                 Ok(()) => {
                     backoff.succeeded();
                     last.clear();
-                    let life = life_of(&credentials.current()) / KEPT;
-                    again_at = Instant::now() + life.min(NAP);
-                    kept = Kept {
-                        since: now().as_second(),
-                        seconds: life.as_secs().cast_signed(),
-                    };
+                    again_at = Instant::now();
+                    given = SystemTime::now();
                 }
                 Err(error) => {
                     self.report("certificate not renewed", &error, &mut last);

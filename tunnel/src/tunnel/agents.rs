@@ -29,7 +29,7 @@ use crate::enrolment::{ENROL_ALPN, RENEW_ALPN};
 use crate::hello::{Answer, BODY_MAX, DRAIN, HELLO, HelloError};
 use crate::identity::{Identity, IdentityError, Role};
 use crate::keep_alive::{keep_alive, tracked};
-use crate::limits::{HEADERS_MAX, RESET_KEPT, RESETS_KEPT, RESETS_MAX, SEND_BUFFER};
+use crate::limits::{HEADERS_MAX, Limits, RESET_KEPT, RESETS_KEPT, RESETS_MAX, SEND_BUFFER};
 use crate::registry::{Agent, Origin, now};
 use crate::splice::prepare;
 
@@ -243,16 +243,7 @@ async fn connected(tunnel: &Arc<Inner>, proved: Proved, from: Origin) -> Result<
     let valid = expires.duration_since(Timestamp::now());
     let valid = Duration::try_from(valid).unwrap_or_default();
     let (tls, last_read) = tracked(tls);
-    let handshake = h2::client::Builder::new()
-        .enable_push(false)
-        .initial_window_size(limits.window)
-        .initial_connection_window_size(limits.connection_window())
-        .max_header_list_size(HEADERS_MAX)
-        .max_send_buffer_size(SEND_BUFFER)
-        .max_concurrent_reset_streams(RESETS_KEPT)
-        .reset_stream_duration(RESET_KEPT)
-        .max_local_error_reset_streams(Some(RESETS_MAX))
-        .handshake::<_, Bytes>(tls);
+    let handshake = http2(limits).handshake::<_, Bytes>(tls);
     let (requests, connection) = Box::pin(handshake).await?;
     let mut connection = Box::new(connection);
     let round_trip = Arc::new(AtomicU64::default());
@@ -291,6 +282,21 @@ async fn connected(tunnel: &Arc<Inner>, proved: Proved, from: Origin) -> Result<
         () = silent => Err(AgentError::Silent),
         ended = life => ended,
     }
+}
+
+/// Returns HTTP/2 as it is spoken with agents.
+fn http2(limits: &Limits) -> h2::client::Builder {
+    let mut http2 = h2::client::Builder::new();
+    http2
+        .enable_push(false)
+        .initial_window_size(limits.window)
+        .initial_connection_window_size(limits.connection_window())
+        .max_header_list_size(HEADERS_MAX)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_concurrent_reset_streams(RESETS_KEPT)
+        .reset_stream_duration(RESET_KEPT)
+        .max_local_error_reset_streams(Some(RESETS_MAX));
+    http2
 }
 
 /// Waits until a connection is to be drained, and returns the reason.

@@ -204,8 +204,8 @@ async fn end_stored_credentials(hub: &ApiServer, name: &ClusterName) -> Result<(
     output::progress(format_args!("hub: {} deleted", objects::title(&stored)))?;
     let tokens = member::token_names(&hub.uid().await?).join(" ");
     Ok(output::progress(format_args!(
-        "note: the token of the earlier join is valid until it is deleted in {name}: kubectl -n {DEFAULT_NAMESPACE} delete \
-         secret --ignore-not-found {tokens}"
+        "note: the token of the earlier join is valid until it is deleted in {name}: kubectl -n \
+         {DEFAULT_NAMESPACE} delete secret --ignore-not-found {tokens}"
     ))?)
 }
 

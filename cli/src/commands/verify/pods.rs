@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::named;
 use super::paths::Paths;
 use super::probe::{Dialled, PORT};
+use crate::cluster::admin_endpoint::has_ended;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::wait;
@@ -262,7 +263,7 @@ impl<'a> Pods<'a> {
             state = describe(status);
             let phase = status.phase.as_deref();
             has_started |= phase != Some("Pending");
-            matches!(phase, Some("Succeeded" | "Failed")).then_some(())
+            pod.is_some_and(has_ended).then_some(())
         });
         if ended.await.is_err() {
             let step = if has_started { "end" } else { "start" };
@@ -310,13 +311,8 @@ impl<'a> Pods<'a> {
     /// Records the ended pods of earlier runs for deletion. Pods of a Job are its own.
     pub(super) async fn adopt_ended(&mut self) -> Result<(), RequestError> {
         let of_earlier = ListParams::default().labels(LABEL).limit(MAX_OLD);
-        let pods = self.member.list(self.api(), &of_earlier).await?;
-        let ended = pods.into_iter().filter(|pod| {
-            let status = pod.status.as_ref();
-            let phase = status.and_then(|status| status.phase.as_deref());
-            let is_owned = !pod.owner_references().is_empty();
-            !is_owned && matches!(phase, Some("Succeeded" | "Failed"))
-        });
+        let pods = self.member.list(self.api(), &of_earlier).await?.into_iter();
+        let ended = pods.filter(|pod| pod.owner_references().is_empty() && has_ended(pod));
         self.earlier.extend(ended.map(|pod| pod.name_any()));
         Ok(())
     }
