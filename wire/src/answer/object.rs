@@ -9,9 +9,10 @@ use serde_json::value::RawValue;
 use crate::protobuf::{self, Fields, Malformed};
 use crate::unreadable::Unreadable;
 
-/// Maximum number of `{` in an object of JSON. In memory each may take a hundred times the two
-/// bytes of `{}`. A Cluster of Karmada, which names each kind that it serves, has some thousands.
-const PARTS_MAX: usize = 65_536;
+/// Maximum number of objects within an object of JSON. In memory each may take a hundred times the
+/// two bytes of `{}`. By default etcd stores objects of at most 1.5 MiB, which hold no more than
+/// that many, of `{},` each: what a tenant can store is readable.
+const PARTS_MAX: usize = 524_288;
 
 /// Object that is not decoded.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +45,9 @@ impl<'a> Object<'a> {
         let Self::Json(text) = self else {
             return Err(Unreadable::NotAskedFor);
         };
-        match memchr::memchr_iter(b'{', text.as_bytes()).count() > PARTS_MAX {
+        // Few objects have so many braces that those within texts matter.
+        let braces = memchr::memchr_iter(b'{', text.as_bytes()).count();
+        match braces > PARTS_MAX && parts(text) > PARTS_MAX {
             true => Err(Unreadable::TooManyParts(PARTS_MAX)),
             false => Ok(text),
         }
@@ -81,6 +84,23 @@ impl<'a> Object<'a> {
 /// Whether an answer, or the part of it that has arrived, is JSON.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
     !bytes.starts_with(b"k8s") && bytes.first() != Some(&0)
+}
+
+/// Returns the number of `{` outside the texts of JSON.
+fn parts(json: &str) -> usize {
+    let (mut count, mut is_text, mut bytes) = (0, false, json.bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_text = !is_text,
+            // The escaped byte ends no text.
+            b'\\' if is_text => {
+                bytes.next();
+            }
+            b'{' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 fn json_identity(text: &str) -> serde_json::Result<ObjectMeta> {
@@ -167,9 +187,39 @@ mod tests {
         let error = Object::Json(&object(PARTS_MAX)).json().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "it has more than 65536 objects within it"
+            "it has more than 524288 objects within it"
         );
         let error = Object::Protobuf(b"").json().unwrap_err();
         assert!(matches!(error, Unreadable::NotAskedFor));
+    }
+
+    #[test]
+    fn object_that_a_tenant_can_store_is_readable() {
+        let braces = "{".repeat(256 * 1024);
+        let annotation = format!(r#"{{"metadata":{{"annotations":{{"a":"{braces}"}}}}}}"#);
+        let fields = r#""f:a":{},"#.repeat(100_000);
+        let managed = format!(r#"{{"metadata":{{"managedFields":[{{{fields}"f:b":{{}}}}]}}}}"#);
+        let expressions = "{},".repeat(400_000);
+        let selectors = format!(r#"{{"spec":{{"matchExpressions":[{expressions}{{}}]}}}}"#);
+        for object in [annotation, managed, selectors] {
+            assert!(Object::Json(&object).json().is_ok(), "{}", object.len());
+        }
+    }
+
+    #[test]
+    fn braces_within_texts_are_not_counted() {
+        for (json, expected) in [
+            (r#"{"a":{},"b":[{},{}]}"#, 4),
+            (r#"{"{":"{{","b":{}}"#, 2),
+            (r#"{"a":"\"{","b":{}}"#, 2),
+            (r#"{"a":"\\","b":{}}"#, 2),
+            (r#"{"a":"\\\"{{","b":{}}"#, 2),
+            (r#"{"a":"\u007b{"}"#, 1),
+            (r#""{"#, 0),
+            (r#""\"#, 0),
+            ("", 0),
+        ] {
+            assert_eq!(parts(json), expected, "{json}");
+        }
     }
 }

@@ -179,13 +179,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireAddresses<'a> {
 
 /// Visitor that calls a function for each element of a list, as it is read; `null` is an empty
 /// list.
-struct Each<T, F> {
+pub(super) struct Each<T, F> {
     take: F,
     element: PhantomData<fn(T)>,
 }
 
 impl<T, F: FnMut(T)> Each<T, F> {
-    fn new(take: F) -> Self {
+    pub(super) fn new(take: F) -> Self {
         Self {
             take,
             element: PhantomData,

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::encode::ENDPOINTS;
 use super::endpoint::{Text, WireConditions, WireEndpoint, WireHints, WireTarget};
-use super::parts::{Endpoints, Metadata, Owner, Parts};
+use super::parts::{Endpoints, Metadata, Owner, Parts, add_listed};
 use crate::protobuf::{Fields, Malformed, Value};
 
 /// Reads a slice without its endpoints, which are read later.
@@ -21,10 +21,7 @@ pub(super) fn slice(message: &[u8]) -> Result<Parts<'_>, Malformed> {
     for field in Fields::of(message) {
         match field? {
             (1, value) => slice.metadata = metadata(value.bytes())?,
-            (3, value) => {
-                let ports = slice.ports.get_or_insert_default();
-                ports.to_mut().push(port(value.bytes())?);
-            }
+            (3, value) => add_listed(slice.ports.to_mut(), port(value.bytes())?),
             (4, value) => slice.address_type = Some(text(value)?),
             _ => {}
         }
@@ -83,10 +80,7 @@ fn metadata(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
                 let (name, value) = entry(value.bytes())?;
                 meta.annotations.get_or_insert_default().insert(name, value);
             }
-            (13, value) => {
-                let owners = meta.owner_references.get_or_insert_default();
-                owners.push(owner(value.bytes())?);
-            }
+            (13, value) => add_listed(&mut meta.owner_references, owner(value.bytes())?),
             _ => {}
         }
     }

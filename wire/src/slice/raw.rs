@@ -1,7 +1,7 @@
 //! EndpointSlices of a watch. The endpoints are decoded only for a caller that stores them,
 //! straight from the bytes of the answer into the compact form.
 
-use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::canonical;
@@ -107,7 +107,7 @@ impl<'a> RawSlice<'a> {
         let endpoints = self.0.endpoints;
         let mut draft = SourceDraft::new(or_empty(&self.0.address_type), endpoints.likely());
         Some(match endpoints.each(|endpoint| draft.add(endpoint)) {
-            Ok(()) => draft.finish(version, manager, self.ports(), places),
+            Ok(()) => draft.finish(version, manager, &self.0.ports, places),
             Err(_) => SourceSlice::unread(version, manager),
         })
     }
@@ -129,13 +129,9 @@ impl<'a> RawSlice<'a> {
                 endpoints.each(|endpoint| content.add_observed(endpoint))?;
             }
         }
-        let owners = self.0.metadata.owner_references.iter().flatten();
+        let owners = self.0.metadata.owner_references.iter();
         let owners = owners.map(|owner| or_empty(&owner.uid));
-        Ok(content.hash(self.ports()).owned_by(owners))
-    }
-
-    fn ports(&self) -> &[EndpointPort] {
-        self.0.ports.as_deref().unwrap_or_default()
+        Ok(content.hash(&self.0.ports).owned_by(owners))
     }
 }
 

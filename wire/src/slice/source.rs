@@ -17,7 +17,7 @@ use super::place::{PlaceTexts, Places, SlicePlaces, present};
 use super::uid::SourceVersion;
 
 /// Maximum number of ports of a slice that are read: ports are compared in pairs.
-const PORTS_MAX: usize = 4096;
+pub(super) const PORTS_MAX: usize = 4096;
 
 /// Slice that a provider's own controllers, or a person, wrote.
 #[derive(Debug, PartialEq, Eq)]
