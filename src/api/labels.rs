@@ -189,6 +189,10 @@ pub const WORK_COLLECTED_BY: &str = "endpointslice.karmada.io/managed-by";
 /// The Service that an EndpointSlice belongs to.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
+/// Label of EndpointSlices of a headless Service, with an empty value. Kubernetes sets it on its
+/// own slices, and kube-proxy does not read slices that have it.
+pub const HEADLESS_SERVICE: &str = "service.kubernetes.io/headless";
+
 /// The Service that an imported EndpointSlice or a derived Service belongs to (KEP-1645).
 pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
 

@@ -103,7 +103,7 @@ impl Agent {
         self.0.connections.wait().await;
     }
 
-    /// Waits until a replica of causeway-tunnel is connected.
+    /// Waits until a replica of causeway-tunnel is connected, and not about to end.
     pub async fn connected(&self) {
         self.0.servers.wait_until(true).await;
     }
@@ -112,9 +112,18 @@ impl Agent {
 /// Connects whenever a further replica is needed. Never ends.
 async fn connect(agent: &Arc<Inner>) {
     let mut backoff = Backoff::default();
+    // Agents of one name beyond the maximum replace each other.
+    let mut after_short = Backoff::default();
     let mut last = String::new();
     loop {
         agent.servers.needed().await;
+        let lost = agent.servers.take_lost();
+        if lost.has_stayed {
+            after_short.succeeded();
+        }
+        if lost.was_short {
+            pause(&agent.servers, &mut after_short).await;
+        }
         // A change during the handshake counts, too.
         let certificate = agent.credentials.certificate();
         let is_new = match dial::dial(agent).await {
@@ -145,8 +154,8 @@ async fn connect(agent: &Arc<Inner>) {
     }
 }
 
-/// Pauses after a failed attempt. An agent with a connection takes longer: each attempt may be a
-/// whole handshake with the replica that it is connected to.
+/// Pauses after a failed attempt or a short connection. An agent with a connection takes longer:
+/// each attempt may be a whole handshake with the replica that it is connected to.
 async fn pause(servers: &Servers, backoff: &mut Backoff) {
     match servers.is_connected() {
         true => tokio::select! {
@@ -195,12 +204,31 @@ mod tests {
 
     use tokio::time::timeout;
 
+    use super::servers::Connected;
     use super::*;
     use crate::hello::Hello;
     use crate::metrics::Metrics;
 
     #[tokio::test]
     async fn agent_that_loses_its_last_connection_ends_its_pause() {
+        let lost = |connected: Connected| {
+            drop(connected);
+            None
+        };
+        assert!(pause_ends_by(lost).await);
+    }
+
+    #[tokio::test]
+    async fn agent_whose_last_connection_drains_ends_its_pause() {
+        let drained = |connected: Connected| {
+            connected.drains();
+            Some(connected)
+        };
+        assert!(pause_ends_by(drained).await);
+    }
+
+    /// Whether that end of the last connection ends a pause.
+    async fn pause_ends_by(end: impl FnOnce(Connected) -> Option<Connected>) -> bool {
         let servers = Servers::new(&Metrics::default());
         let hello = Hello {
             server: "tunnel-0".to_owned(),
@@ -212,10 +240,10 @@ mod tests {
         for _ in 0..8 {
             backoff.after_failure(LONGEST, 0);
         }
-        let (ended, ()) = tokio::join!(
+        let (ended, _kept) = tokio::join!(
             timeout(Duration::from_millis(300), pause(&servers, &mut backoff)),
-            async { drop(connected) }
+            async { end(connected) }
         );
-        assert!(ended.is_ok());
+        ended.is_ok()
     }
 }

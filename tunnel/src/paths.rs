@@ -134,13 +134,17 @@ impl Paths {
     /// Probes each cluster once, reports what changed, and lowers or raises copies if no hub does.
     async fn round(&mut self) {
         self.rounds = self.rounds.wrapping_add(1);
-        let targets = self.copies.targets(self.rounds);
+        let is_bad = |state: &PathState| state.path().is_some_and(|(path, _)| path == Path::Bad);
+        let bad = self.states.iter().filter(|(_, state)| is_bad(state));
+        let bad = bad.map(|(source, _)| source.clone()).collect();
+        let targets = self.copies.targets(self.rounds, &bad);
         let answers = probe::all(&targets, &self.metrics).await;
         let now = Now {
             instant: Instant::now(),
             wall: Timestamp::now(),
         };
-        self.forget(&targets.keys().cloned().collect()).await;
+        let probed: BTreeSet<_> = targets.keys().cloned().collect();
+        self.forget(&probed, now).await;
         let none_answers = answers.values().all(|answer| answer.answered == 0);
         if none_answers && !answers.is_empty() && !probe::own_pods_answer(&self.client).await {
             // The network of this pod may be gone. Reports that are not renewed say nothing.
@@ -174,32 +178,41 @@ impl Paths {
             }
         }
         let count = |path| {
-            let all = self.states.values();
+            let all = probed.iter().filter_map(|source| self.states.get(source));
             all.filter(|state| state.path().map(|(path, _)| path) == path)
                 .count()
         };
         self.metrics
             .paths(count(Some(Path::Good)), count(Some(Path::Bad)), count(None));
-        self.lower_and_raise(now).await;
+        self.lower_and_raise(&probed, now).await;
     }
 
-    /// Forgets the clusters of which the member holds nothing to probe any more.
-    async fn forget(&mut self, present: &BTreeSet<ClusterName>) {
+    /// Drops the clusters of which the member holds no copies any more. Clusters whose copies have
+    /// nothing to probe retain their path until the report expires.
+    async fn forget(&mut self, probed: &BTreeSet<ClusterName>, now: Now) {
+        let present = self.copies.sources();
         self.states.retain(|source, _| present.contains(source));
-        self.silence.retain(present);
-        self.reports.forget(present).await;
+        let states = self.states.iter_mut();
+        let unprobed = states.filter(|(source, _)| !probed.contains(*source));
+        unprobed.for_each(|(_, state)| state.interrupt(now));
+        self.silence.retain(probed);
+        self.reports.forget(&present).await;
     }
 
-    /// Changes copies where no hub is there: lowers those whose source does not answer, raises them
-    /// when it answers again, and deletes them after the time to live of a provider.
-    async fn lower_and_raise(&mut self, now: Now) {
+    /// Changes copies of the probed clusters where no hub is there: lowers those whose source does
+    /// not answer, raises them when it answers again, and deletes them after the time to live of a
+    /// provider.
+    async fn lower_and_raise(&mut self, probed: &BTreeSet<ClusterName>, now: Now) {
         let good = |source: &ClusterName| {
-            let path = self.states.get(source).and_then(PathState::path);
+            let state = self.states.get(source);
+            let path = state
+                .filter(|_| probed.contains(source))
+                .and_then(PathState::path);
             path.is_some_and(|(path, _)| path == Path::Good)
         };
         let mut changes = Vec::new();
         let mut counts = BTreeMap::<_, usize>::new();
-        for source in self.states.keys() {
+        for source in self.states.keys().filter(|one| probed.contains(*one)) {
             let (is_alone, is_good) = (self.reports.is_alone(source, now), good(source));
             let is_over = self.silence.note(source, is_alone && !is_good, now.instant);
             let lowered = self.copies.lowered(source).filter(|_| is_alone);

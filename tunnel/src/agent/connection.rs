@@ -68,7 +68,9 @@ fn http2(limits: &Limits) -> h2::server::Builder {
         .max_send_buffer_size(SEND_BUFFER)
         .max_concurrent_reset_streams(RESETS_KEPT)
         .reset_stream_duration(RESET_KEPT)
-        .max_local_error_reset_streams(Some(RESETS_MAX));
+        .max_local_error_reset_streams(Some(RESETS_MAX))
+        // Clients may give up streams that wait here to be accepted.
+        .max_pending_accept_reset_streams(RESETS_KEPT);
     http2
 }
 
@@ -121,7 +123,7 @@ pub(super) async fn serve(
             // by themselves.
             Ok(()) = certificate.changed(), if !is_timed => {
                 if let Some(server) = &*link.server.lock() {
-                    server.drains();
+                    server.closes();
                 }
                 connection.graceful_shutdown();
             }
@@ -289,4 +291,77 @@ fn refuse(
         answer.headers_mut().insert(REASON, reason);
     }
     respond.send_response(answer, true).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    /// Types of frames, and flags (RFC 9113, section 6).
+    const HEADERS: u8 = 1;
+    const RST_STREAM: u8 = 3;
+    const SETTINGS: u8 = 4;
+    const PING: u8 = 6;
+    const GOAWAY: u8 = 7;
+    const ACK: u8 = 1;
+    const END_HEADERS: u8 = 4;
+    const CANCEL: [u8; 4] = [0, 0, 0, 8];
+
+    fn frame(kind: u8, flags: u8, stream: u32, content: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(content.len()).expect("a short frame");
+        let stream = stream.to_be_bytes();
+        [&[0, 0, length, kind, flags][..], &stream, content].concat()
+    }
+
+    /// Encodes the headers of CONNECT without compression (RFC 7541, section 6.2.2): names by their
+    /// indices, values as they are.
+    fn connect_headers() -> Vec<u8> {
+        let fields = [(2, "CONNECT"), (1, API)].map(|(name, value)| {
+            let length = u8::try_from(value.len()).expect("a short value");
+            [&[name, length][..], value.as_bytes()].concat()
+        });
+        fields.concat()
+    }
+
+    #[tokio::test]
+    async fn many_aborted_streams_in_one_read_leave_the_connection() {
+        let mut sent = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
+        for stream in (1..128).step_by(2) {
+            sent.extend(frame(HEADERS, END_HEADERS, stream, &connect_headers()));
+            sent.extend(frame(RST_STREAM, 0, stream, &CANCEL));
+        }
+        sent.extend(frame(PING, 0, 0, &[7; 8]));
+        let (near, mut far) = duplex(1 << 16);
+        far.write_all(&sent).await.expect("room");
+        let handshake = http2(&Limits::default()).handshake::<_, Bytes>(near).await;
+        let mut connection = handshake.expect("HTTP/2");
+        let mut accepted = 0;
+        let accepting = async {
+            while let Some(stream) = connection.accept().await {
+                drop(stream.expect("a stream"));
+                accepted += 1;
+            }
+        };
+        let answered = async {
+            loop {
+                let mut head = [0; 9];
+                far.read_exact(&mut head).await.expect("a frame");
+                let [_, high, low, kind, flags, ..] = head;
+                let mut content = vec![0; usize::from(u16::from_be_bytes([high, low]))];
+                far.read_exact(&mut content).await.expect("its content");
+                assert_ne!(kind, GOAWAY, "{content:?}");
+                if (kind, flags) == (PING, ACK) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = accepting => panic!("the connection ended"),
+            () = answered => {}
+        }
+        assert_eq!(accepted, 64);
+    }
 }

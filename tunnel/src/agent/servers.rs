@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -10,12 +11,16 @@ use tokio::sync::{Notify, watch};
 use crate::hello::Hello;
 use crate::metrics::Metrics;
 
+/// Time after which a connection has stayed: another takes its place at once. After a shorter one
+/// the agent pauses.
+const STAYED: Duration = Duration::from_secs(30);
+
 /// Replicas that an agent is connected to. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Servers {
     state: Arc<Mutex<State>>,
     changed: Arc<Notify>,
-    /// Whether a replica is connected.
+    /// Whether a replica is connected, and its connection is not about to end.
     connected: watch::Sender<bool>,
     metrics: Metrics,
 }
@@ -26,13 +31,29 @@ struct State {
     draining: BTreeMap<String, Arc<AtomicBool>>,
     /// Number of replicas, as the latest introduction reports it.
     replicas: usize,
+    /// Connections that were lost since the last dial.
+    lost: Lost,
+}
+
+/// Connections that were lost since the last dial, or are about to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    /// Whether one had stayed for [`STAYED`].
+    pub(super) has_stayed: bool,
+    /// Whether causeway-tunnel or the network ended one before that.
+    pub(super) was_short: bool,
 }
 
 impl State {
     fn needs_more(&self) -> bool {
+        self.staying() < self.replicas
+    }
+
+    /// Returns the number of replicas whose connections are not about to end.
+    fn staying(&self) -> usize {
         let draining = self.draining.values();
         let staying = draining.filter(|draining| !draining.load(Ordering::Relaxed));
-        staying.count() < self.replicas
+        staying.count()
     }
 }
 
@@ -41,6 +62,7 @@ impl State {
 pub(super) struct Connected {
     servers: Servers,
     server: String,
+    since: Instant,
     is_draining: Arc<AtomicBool>,
 }
 
@@ -51,6 +73,7 @@ impl Servers {
             state: Arc::new(Mutex::new(State {
                 draining: BTreeMap::new(),
                 replicas: 1,
+                lost: Lost::default(),
             })),
             changed: Arc::new(Notify::new()),
             connected: watch::Sender::new(false),
@@ -75,13 +98,19 @@ impl Servers {
         Some(Connected {
             servers: self.clone(),
             server: hello.server.clone(),
+            since: Instant::now(),
             is_draining,
         })
     }
 
-    /// Whether a replica is connected.
+    /// Whether a replica is connected, and its connection is not about to end.
     pub(super) fn is_connected(&self) -> bool {
         *self.connected.borrow()
+    }
+
+    /// Returns the connections that were lost since the last call.
+    pub(super) fn take_lost(&self) -> Lost {
+        std::mem::take(&mut self.state.lock().lost)
     }
 
     /// Waits until a further replica is to be connected to.
@@ -95,7 +124,7 @@ impl Servers {
         }
     }
 
-    /// Waits until a replica is connected, or until none is.
+    /// Waits until a replica is connected by a connection that stays, or until none is.
     pub(super) async fn wait_until(&self, is_connected: bool) {
         let mut connected = self.connected.subscribe();
         // Its sender is this.
@@ -104,9 +133,27 @@ impl Servers {
 }
 
 impl Connected {
-    /// Records that the connection is about to end, so that another takes its place.
+    /// Records that causeway-tunnel is about to end the connection, so that another takes its
+    /// place.
     pub(super) fn drains(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
+        self.ends(&mut self.servers.state.lock(), true);
+    }
+
+    /// Records that the agent is about to end the connection, so that another takes its place at
+    /// once.
+    pub(super) fn closes(&self) {
+        self.ends(&mut self.servers.state.lock(), false);
+    }
+
+    /// Records the end of the connection, and whether it is a loss.
+    fn ends(&self, state: &mut State, is_loss: bool) {
+        if !self.is_draining.swap(true, Ordering::Relaxed) {
+            let has_stayed = self.since.elapsed() >= STAYED;
+            state.lost.has_stayed |= has_stayed;
+            state.lost.was_short |= is_loss && !has_stayed;
+        }
+        let connected = &self.servers.connected;
+        connected.send_replace(state.staying() > 0);
         self.servers.changed.notify_one();
     }
 }
@@ -120,10 +167,7 @@ impl Drop for Connected {
             state.draining.remove(&self.server);
         }
         self.servers.metrics.tunnels(state.draining.len());
-        self.servers
-            .connected
-            .send_replace(!state.draining.is_empty());
-        self.servers.changed.notify_one();
+        self.ends(&mut state, true);
     }
 }
 
@@ -167,6 +211,51 @@ mod tests {
         assert!(!needs_more());
         drop(one);
         assert!(!needs_more());
+    }
+
+    #[test]
+    fn agent_is_connected_while_a_connection_stays() {
+        let servers = Servers::new(&Metrics::default());
+        let one = servers.add(&hello("tunnel-0", 2)).expect("the first");
+        let two = servers.add(&hello("tunnel-1", 2)).expect("the second");
+        one.drains();
+        assert!(servers.is_connected());
+        two.drains();
+        assert!(!servers.is_connected());
+        let next = servers.add(&hello("tunnel-0", 2)).expect("the next");
+        drop((one, two));
+        assert!(servers.is_connected());
+        drop(next);
+        assert!(!servers.is_connected());
+    }
+
+    #[test]
+    fn short_connections_differ_from_those_that_stayed() {
+        let servers = Servers::new(&Metrics::default());
+        let none = Lost::default();
+        let short = Lost {
+            was_short: true,
+            ..none
+        };
+        let stayed = Lost {
+            has_stayed: true,
+            ..none
+        };
+        let ends: [(fn(Connected), Lost); 3] = [
+            (drop, short),
+            (|connected| connected.drains(), short),
+            (|connected| connected.closes(), none),
+        ];
+        for (end, of_a_short_one) in ends {
+            for (time, expected) in [(Duration::ZERO, of_a_short_one), (STAYED, stayed)] {
+                let connected = servers.add(&hello("tunnel-0", 1));
+                let mut connected = connected.expect("a connection");
+                connected.since -= time;
+                end(connected);
+                assert_eq!(servers.take_lost(), expected);
+            }
+        }
+        assert_eq!(servers.take_lost(), none);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Copies in the member, as far as probes need them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
 
 use causeway::api::{labels, ownership};
 use causeway::domain::ClusterName;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::runtime::watcher::Event;
 
 /// Maximum number of endpoints of a slice that are probed in turn.
@@ -31,8 +31,12 @@ pub(super) struct CopyId {
 struct Copy {
     id: CopyId,
     targets: Vec<SocketAddr>,
+    /// Whether an endpoint serves, according to its conditions.
+    serves: bool,
     has_ready: bool,
     is_lowered: bool,
+    /// Whether its Service is headless. DNS has no standby endpoints.
+    is_headless: bool,
 }
 
 /// Copies by namespace and name.
@@ -60,10 +64,22 @@ impl Copies {
     }
 
     /// Returns the endpoints to probe in a round, by the cluster that they come from: other ones in
-    /// each round, from all over its copies.
-    pub(super) fn targets(&self, round: usize) -> BTreeMap<ClusterName, Vec<SocketAddr>> {
+    /// each round, from all over its copies. Endpoints that the controller made not ready are only
+    /// probed if the path to the cluster is `bad` and it has no others.
+    pub(super) fn targets(
+        &self,
+        round: usize,
+        bad: &BTreeSet<ClusterName>,
+    ) -> BTreeMap<ClusterName, Vec<SocketAddr>> {
+        let copies = || self.all.values().filter(|copy| !copy.targets.is_empty());
+        let serving = copies().filter(|copy| copy.serves);
+        let serving: BTreeSet<_> = serving.map(|copy| &copy.id.source).collect();
         let mut all = BTreeMap::<ClusterName, Vec<SocketAddr>>::new();
-        for copy in self.all.values().filter(|copy| !copy.targets.is_empty()) {
+        let is_probed = |copy: &&Copy| {
+            let source = &copy.id.source;
+            copy.serves || bad.contains(source) && !serving.contains(source)
+        };
+        for copy in copies().filter(is_probed) {
             let targets = all.entry(copy.id.source.clone()).or_default();
             targets.extend(&copy.targets);
         }
@@ -80,14 +96,22 @@ impl Copies {
         all
     }
 
-    /// Lists the copies from a cluster that have ready endpoints.
-    pub(super) fn ready(&self, source: &ClusterName) -> impl Iterator<Item = CopyId> {
-        self.of(source, |copy| copy.has_ready)
+    /// Returns the clusters of which the member holds copies, whether these have targets or not.
+    pub(super) fn sources(&self) -> BTreeSet<ClusterName> {
+        let copies = self.all.values();
+        copies.map(|copy| copy.id.source.clone()).collect()
     }
 
-    /// Lists the copies from a cluster that this program has lowered.
+    /// Lists the copies from a cluster that have ready endpoints, except those of headless
+    /// Services.
+    pub(super) fn ready(&self, source: &ClusterName) -> impl Iterator<Item = CopyId> {
+        self.of(source, |copy| copy.has_ready && !copy.is_headless)
+    }
+
+    /// Lists the copies from a cluster that this program has lowered, except those of headless
+    /// Services.
     pub(super) fn lowered(&self, source: &ClusterName) -> impl Iterator<Item = CopyId> {
-        self.of(source, |copy| copy.is_lowered)
+        self.of(source, |copy| copy.is_lowered && !copy.is_headless)
     }
 
     fn of(&self, source: &ClusterName, is: fn(&Copy) -> bool) -> impl Iterator<Item = CopyId> {
@@ -125,16 +149,27 @@ fn place(slice: &EndpointSlice) -> Option<(String, String)> {
 fn read(slice: &EndpointSlice, (namespace, name): &(String, String)) -> Option<Copy> {
     let meta = &slice.metadata;
     let annotations = meta.annotations.as_ref();
+    let has = |name: &str| annotations.is_some_and(|all| all.contains_key(name));
+    let mut targets: Vec<_> = addresses(slice).take(MOST_TARGETS).collect();
+    let serves = !targets.is_empty();
+    // Without standby endpoints in the member (`mcs.causeway.dev/standby: "false"`) the controller
+    // makes all endpoints of a bad path not ready. Only further probes find that it is good again.
+    if !serves && has(labels::STANDBY) {
+        targets.extend(addresses_of(slice, |_| true).take(MOST_TARGETS));
+    }
+    let labels = meta.labels.as_ref()?;
     Some(Copy {
         id: CopyId {
             namespace: namespace.clone(),
             name: name.clone(),
-            service: meta.labels.as_ref()?.get(labels::SERVICE_NAME)?.clone(),
+            service: labels.get(labels::SERVICE_NAME)?.clone(),
             source: ClusterName::try_from(ownership::source_member(meta)?).ok()?,
         },
-        targets: addresses(slice).take(MOST_TARGETS).collect(),
+        targets,
+        serves,
         has_ready: has_ready(slice),
-        is_lowered: annotations.is_some_and(|all| all.contains_key(labels::LOWERED)),
+        is_lowered: has(labels::LOWERED),
+        is_headless: labels.contains_key(labels::HEADLESS_SERVICE),
     })
 }
 
@@ -147,15 +182,23 @@ pub(super) fn has_ready(slice: &EndpointSlice) -> bool {
 /// Lists the addresses of endpoints that serve, at the first TCP port of the slice. A slice without
 /// one has none.
 pub(super) fn addresses(slice: &EndpointSlice) -> impl Iterator<Item = SocketAddr> {
+    addresses_of(slice, |endpoint| {
+        let conditions = endpoint.conditions.clone().unwrap_or_default();
+        conditions.ready != Some(false) || conditions.serving == Some(true)
+    })
+}
+
+/// Lists the addresses of the endpoints that `is` selects, at the first TCP port of the slice.
+fn addresses_of(
+    slice: &EndpointSlice,
+    is: fn(&Endpoint) -> bool,
+) -> impl Iterator<Item = SocketAddr> {
     let mut ports = slice.ports.iter().flatten();
     let port = ports.find(|port| port.protocol.as_deref().is_none_or(|name| name == "TCP"));
     let port = port.and_then(|port| u16::try_from(port.port?).ok());
-    let serves = |endpoint: &&k8s_openapi::api::discovery::v1::Endpoint| {
-        let conditions = endpoint.conditions.clone().unwrap_or_default();
-        conditions.ready != Some(false) || conditions.serving == Some(true)
-    };
-    let serving = slice.endpoints.iter().filter(serves);
-    serving.filter_map(move |endpoint| {
+    let endpoints = slice.endpoints.iter();
+    let selected = endpoints.filter(move |endpoint| is(endpoint));
+    selected.filter_map(move |endpoint| {
         let address = endpoint.addresses.first()?.parse().ok()?;
         Some(SocketAddr::new(address, port?))
     })
@@ -216,7 +259,7 @@ mod tests {
         ]);
         let mut seen = std::collections::BTreeSet::new();
         for round in 0..7 {
-            let targets = two.targets(round);
+            let targets = two.targets(round, &BTreeSet::new());
             let counts: Vec<_> = targets.values().map(Vec::len).collect();
             assert_eq!(counts, [3, 2], "{targets:?}");
             let distinct: std::collections::BTreeSet<_> =
@@ -249,12 +292,64 @@ mod tests {
                 json!({"metadata": {"labels": {labels::SOURCE_CLUSTER: null}}}),
             ),
         ]);
-        let targets = all.targets(0);
+        let targets = all.targets(0, &BTreeSet::new());
         assert_eq!(targets.len(), 1, "{targets:?}");
         assert_eq!(
             targets[&name("two")],
             ["10.0.0.2:80".parse().expect("an address")]
         );
+    }
+
+    #[test]
+    fn endpoints_made_not_ready_by_the_controller_are_probed() {
+        let down = |address: &str, standby: Value| {
+            json!({
+                "metadata": {"annotations": {labels::STANDBY: standby}},
+                "endpoints": [
+                    {"addresses": [address], "conditions": {"ready": false, "serving": false}},
+                ],
+            })
+        };
+        let mut all = copies([
+            slice("a", "one", 0..0, down("10.0.0.1", json!("true"))),
+            slice("b", "two", 0..0, down("10.0.0.2", Value::Null)),
+            slice("c", "three", 0..0, down("10.0.0.3", json!("true"))),
+            slice("d", "three", 4..5, json!({})),
+        ]);
+        let bad = BTreeSet::from(["one", "two", "three"].map(name));
+        assert!(!all.targets(0, &BTreeSet::new()).contains_key(&name("one")));
+        let targets = all.targets(0, &bad);
+        let address = |text: &str| -> SocketAddr { text.parse().expect("an address") };
+        assert_eq!(targets[&name("one")], [address("10.0.0.1:80")]);
+        assert!(!targets.contains_key(&name("two")), "{targets:?}");
+        assert_eq!(targets[&name("three")], [address("10.0.0.4:80")]);
+        all.apply(Event::Delete(slice("d", "three", 4..5, json!({}))));
+        assert_eq!(
+            all.targets(0, &bad)[&name("three")],
+            [address("10.0.0.3:80")]
+        );
+    }
+
+    #[test]
+    fn copies_of_headless_services_are_probed_and_not_changed() {
+        let headless = json!({"metadata": {
+            "labels": {labels::HEADLESS_SERVICE: ""},
+            "annotations": {labels::LOWERED: "causeway-agent"},
+        }});
+        let all = copies([slice("a", "one", 0..1, headless)]);
+        assert_eq!(all.targets(0, &BTreeSet::new()).len(), 1);
+        assert_eq!(all.ready(&name("one")).count(), 0);
+        assert_eq!(all.lowered(&name("one")).count(), 0);
+    }
+
+    #[test]
+    fn clusters_are_known_by_copies_without_targets() {
+        let udp = json!({"ports": [{"port": 53, "protocol": "UDP"}]});
+        let mut all = copies([slice("a", "one", 0..3, udp)]);
+        assert!(all.targets(0, &BTreeSet::new()).is_empty());
+        assert_eq!(all.sources(), BTreeSet::from([name("one")]));
+        all.apply(Event::Delete(slice("a", "one", 0..3, json!({}))));
+        assert!(all.sources().is_empty());
     }
 
     #[test]

@@ -66,8 +66,9 @@ pub(super) async fn delete(
 fn deletable(slice: &EndpointSlice) -> Option<Preconditions> {
     let meta = &slice.metadata;
     let lowered = meta.annotations.as_ref()?.get(labels::LOWERED)?;
-    let is_lowered = lowered == REPORTER && !has_ready(slice);
-    is_lowered.then_some(Preconditions {
+    let numbers = lowered.strip_prefix(REPORTER);
+    let is_own = numbers.is_some_and(|rest| rest.is_empty() || rest.starts_with(OF));
+    (is_own && !has_ready(slice)).then_some(Preconditions {
         uid: Some(meta.uid.clone()?),
         resource_version: Some(meta.resource_version.clone()?),
     })
@@ -301,10 +302,14 @@ mod tests {
     fn only_copies_that_were_lowered_and_stayed_so_are_deletable() {
         let standby = json!({"ready": false, "serving": true, "terminating": true});
         let ready = json!({"ready": true});
+        let with_share = format!("{REPORTER}{OF}0");
         for (by, conditions, uid, expected) in [
             (Some(REPORTER), &standby, Some("u"), true),
             (Some(REPORTER), &ready, Some("u"), false),
             (Some(REPORTER), &standby, None, false),
+            (Some(&*with_share), &standby, Some("u"), true),
+            (Some(&*with_share), &ready, Some("u"), false),
+            (Some("causeway-agents"), &standby, Some("u"), false),
             (Some("somebody"), &standby, Some("u"), false),
             (None, &standby, Some("u"), false),
         ] {

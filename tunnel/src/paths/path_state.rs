@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use causeway::domain::path::Path;
+use causeway::domain::path::{Path, VALID};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -20,6 +20,8 @@ pub(super) struct PathState {
     misses: u32,
     hits: u32,
     answering_since: Option<Instant>,
+    /// Time of the last probe.
+    noted: Option<Instant>,
 }
 
 impl PathState {
@@ -33,8 +35,20 @@ impl PathState {
         self.misses > 0 && !matches!(self.path, Some((Path::Bad, _)))
     }
 
+    /// Begins to count again, because a round did not probe the path. The path stays as long as the
+    /// report of the last probe is valid.
+    pub(super) fn interrupt(&mut self, now: Now) {
+        let is_valid = |noted| now.instant.duration_since(noted) < VALID;
+        *self = Self {
+            path: self.path.filter(|_| self.noted.is_some_and(is_valid)),
+            noted: self.noted,
+            ..Self::default()
+        };
+    }
+
     /// Notes whether an endpoint answered in a round. Returns the path if it changed.
     pub(super) fn note(&mut self, answers: bool, now: Now) -> Option<Path> {
+        self.noted = Some(now.instant);
         if answers {
             self.misses = 0;
             self.hits = self.hits.saturating_add(1);
@@ -63,8 +77,8 @@ impl PathState {
 mod tests {
     use super::*;
 
-    /// Plays rounds, `+` for an answer and `-` for a miss, and returns the path after each: `g`,
-    /// `b`, or `?`.
+    /// Plays rounds, `+` for an answer, `-` for a miss and `.` for no probe, and returns the path
+    /// after each: `g`, `b`, or `?`.
     fn play(rounds: &str, interval: Duration) -> String {
         let mut state = PathState::default();
         let mut paths = String::new();
@@ -73,7 +87,11 @@ mod tests {
             wall: Timestamp::now(),
         };
         for round in rounds.chars() {
-            state.note(round == '+', now);
+            if round == '.' {
+                state.interrupt(now);
+            } else {
+                state.note(round == '+', now);
+            }
             paths.push(match state.path() {
                 Some((Path::Good, _)) => 'g',
                 Some((Path::Bad, _)) => 'b',
@@ -97,6 +115,9 @@ mod tests {
             ("+---++++", "gggbbbbg"),
             ("+---+++-++++", "gggbbbbbbbbg"),
             ("+---++++---", "gggbbbbgggb"),
+            ("+--.--.---", "gggggggggb"),
+            ("+---+.+.+++++", "gggbbbbbbbbgg"),
+            ("+---.........+", "gggbbbbbbbbb?g"),
         ] {
             assert_eq!(play(rounds, ten), expected, "{rounds}");
         }

@@ -53,11 +53,35 @@ pub struct Issuer {
     places: Semaphore,
 }
 
-/// A token, and the time until which it is given again.
+/// A token that is given again in the first half of its life.
 #[derive(Debug)]
 struct Issued {
     credentials: AgentCredentials,
+    half_life: Duration,
     fresh_until: Instant,
+}
+
+impl Issued {
+    fn new(credentials: AgentCredentials) -> Self {
+        let half_life = left(&credentials) / 2;
+        Self {
+            credentials,
+            half_life,
+            fresh_until: Instant::now() + half_life,
+        }
+    }
+
+    /// Whether the token is in the first half of its life by both clocks: an [`Instant`] does not
+    /// count the time for which the host is suspended, and the wall clock may be set back.
+    fn is_fresh(&self) -> bool {
+        Instant::now() < self.fresh_until && left(&self.credentials) >= self.half_life
+    }
+}
+
+/// Returns the time until credentials expire; zero if they have.
+fn left(credentials: &AgentCredentials) -> Duration {
+    let left = credentials.expires.duration_since(Timestamp::now());
+    Duration::try_from(left).unwrap_or_default()
 }
 
 /// Reason why no token was issued.
@@ -218,19 +242,14 @@ impl Issuer {
         let mut last = self.last.lock().await;
         if let Some(issued) = &*last
             && !wants_another
-            && Instant::now() < issued.fresh_until
+            && issued.is_fresh()
         {
             return Ok(issued.credentials.clone());
         }
         let credentials = self.issue().await?;
-        let life = credentials.expires.duration_since(Timestamp::now());
-        let life = Duration::try_from(life).unwrap_or_default();
         let (account, expires) = (self.account.to_string(), credentials.expires);
         tracing::info!(account, %expires, "token issued");
-        *last = Some(Issued {
-            credentials: credentials.clone(),
-            fresh_until: Instant::now() + life / 2,
-        });
+        *last = Some(Issued::new(credentials.clone()));
         Ok(credentials)
     }
 
@@ -290,4 +309,40 @@ fn refused(status: StatusCode, reason: &str) -> Response<String> {
     let mut answer = Response::new(printable(reason));
     *answer.status_mut() = status;
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expiring(expires: Timestamp) -> AgentCredentials {
+        AgentCredentials {
+            server: "https://10.96.0.1:443".to_owned(),
+            certificate_authority_data: String::new(),
+            token: "abc".to_owned(),
+            expires,
+        }
+    }
+
+    #[tokio::test]
+    async fn token_that_expired_during_a_suspension_is_not_given() {
+        // A kubeconfig without a cluster: no further token is issued.
+        let access = HubAccess::Kubeconfig(Box::default());
+        let account = "causeway-system/causeway".parse().expect("an account");
+        let issuer = Issuer::new(access, account, "10.96.0.1:443");
+        let now = Timestamp::now();
+        for (expires, is_given) in [
+            (now + LIFE, true),
+            (now + LIFE / 4, false),
+            (now - LIFE, false),
+        ] {
+            // As Instants have it, half an hour is left.
+            *issuer.last.lock().await = Some(Issued {
+                credentials: expiring(expires),
+                ..Issued::new(expiring(now + LIFE))
+            });
+            let given = issuer.credentials(false).await;
+            assert_eq!(given.is_ok(), is_given, "{expires}: {given:?}");
+        }
+    }
 }

@@ -414,6 +414,8 @@ pub(crate) async fn echoing(front: SocketAddr, member: &str) -> TcpStream {
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     pub(crate) targets: Arc<Mutex<Vec<SocketAddr>>>,
+    /// Number of connections that it accepted.
+    pub(crate) accepted: Arc<AtomicUsize>,
     cut: Arc<Mutex<CancellationToken>>,
 }
 
@@ -425,15 +427,16 @@ impl Relay {
         let relay = Self {
             address: listener.local_addr().expect("an address"),
             targets: Arc::new(Mutex::new(targets.to_vec())),
+            accepted: Arc::default(),
             cut: Arc::default(),
         };
         let (targets, cut) = (relay.targets.clone(), relay.cut.clone());
-        let turn = AtomicUsize::new(0);
+        let accepted = relay.accepted.clone();
         tokio::spawn(async move {
             while let Ok((mut socket, _)) = listener.accept().await {
                 let target = {
                     let targets = targets.lock();
-                    let turn = turn.fetch_add(1, Ordering::Relaxed);
+                    let turn = accepted.fetch_add(1, Ordering::Relaxed);
                     targets.get(turn % targets.len().max(1)).copied()
                 };
                 let (cut, Some(target)) = (cut.lock().clone(), target) else {

@@ -1,9 +1,10 @@
 //! Replicas that come and go, and connections that are cut.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use causeway_tunnel::limits::Limits;
 
@@ -137,9 +138,10 @@ async fn newest_of_too_many_agents_of_a_name_stay() {
         },
     )
     .await;
+    let relay = Relay::start(&[replica.agents]).await;
     let mut members = Vec::new();
     for count in 1..=3 {
-        members.push(Member::start(&hub, "edge1", replica.agents, api().await).await);
+        members.push(Member::start(&hub, "edge1", relay.address, api().await).await);
         let expected = count.min(agents_of_a_name);
         eventually("it is connected", || {
             replica.connections("edge1") == expected
@@ -147,4 +149,9 @@ async fn newest_of_too_many_agents_of_a_name_stay() {
         .await;
     }
     echoing(replica.front, "edge1").await;
+    // The one that is replaced pauses before it replaces another.
+    let before = relay.accepted.load(Ordering::Relaxed);
+    sleep(Duration::from_secs(5)).await;
+    let redials = relay.accepted.load(Ordering::Relaxed) - before;
+    assert!((1..=20).contains(&redials), "{redials}");
 }
