@@ -190,7 +190,8 @@ struct ServiceArgs {
         default_value = "1000"
     )]
     max_member_exports: String,
-    /// Maximum size of all labels and annotations that one member exports, in MiB
+    /// Maximum size of what imports copy of the exports of one member, in MiB: labels, annotations
+    /// and selectors
     #[arg(
         long,
         env = "CAUSEWAY_MAX_MEMBER_EXPORTED_MIB",

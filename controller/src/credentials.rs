@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::domain::ClusterName;
+use causeway::target::Target;
 use causeway_engine::model::{Failure, FailureKind};
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -31,6 +32,9 @@ const LAST_PLUGIN_RETRY: Duration = Duration::from_secs(300);
 const LAST_AGENT_RETRY: Duration = Duration::from_secs(15);
 /// A token is used for no less than this.
 const LEAST_USE: Duration = Duration::from_secs(1);
+/// Pause after a token that an agent gives with another address or other authorities than before,
+/// which lists the member again. API servers issue no token for less than ten minutes.
+const PAUSE_ELSEWHERE: Duration = Duration::from_secs(60);
 
 /// Source of credentials that have to be renewed. Equal calls give credentials for the same
 /// cluster.
@@ -91,19 +95,19 @@ impl Renewal {
     /// dropped.
     ///
     /// There is one call for each token: at four fifths of the token's life, or when the member
-    /// rejects it.
+    /// rejects it. An agent that moves its member is called again no sooner than a minute later.
     pub async fn run(mut self) {
         let mut backoff = Backoff::new(FIRST_RETRY, self.call.last_retry());
+        let mut target = None;
         loop {
             let outcome = {
                 let _place = self.places.acquire().await;
                 let is_rejected = *self.rejected.borrow();
                 self.call.run(is_rejected).await
             };
-            let renewal = outcome
-                .as_ref()
-                .ok()
-                .map(|given| due(given, Timestamp::now()));
+            let given = outcome.as_ref().ok();
+            let renewal = given.map(|given| due(given, Timestamp::now()));
+            let has_moved = given.is_some_and(|given| moves(given, &mut target));
             let event = Event::Credentials {
                 name: self.member.clone(),
                 round: self.round,
@@ -111,6 +115,9 @@ impl Renewal {
             };
             if self.events.send(event).await.is_err() {
                 return;
+            }
+            if has_moved {
+                sleep(PAUSE_ELSEWHERE).await;
             }
             match renewal {
                 None => sleep(backoff.pause()).await,
@@ -158,13 +165,25 @@ fn due(given: &Given, now: Timestamp) -> Option<Duration> {
     Some(spread(life.mul_f64(0.75), life.mul_f64(0.85)).max(LEAST_USE))
 }
 
+/// Whether credentials come with another target than the last ones. Stores their target.
+fn moves(given: &Given, last: &mut Option<Target>) -> bool {
+    let Some(target) = &given.target else {
+        return false;
+    };
+    let before = last.replace(target.clone());
+    before.is_some_and(|before| before != *target)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::fs;
-    use std::time::Instant;
+    use std::time::{Instant, SystemTime};
 
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use causeway::target::Token;
+    use causeway_certs::Authority;
 
     use super::*;
 
@@ -187,6 +206,34 @@ mod tests {
         }
         assert_eq!(after(1), LEAST_USE);
         assert_eq!(after(-5), LEAST_USE);
+    }
+
+    #[test]
+    fn another_address_or_authority_moves_a_member() {
+        let day = Duration::from_secs(24 * 3600);
+        let authority = Authority::new("member", day, SystemTime::now()).expect("an authority");
+        let authority = STANDARD.encode(authority.pem());
+        let front = "http://127.0.0.1:1".parse().expect("a front");
+        let mut last = None;
+        let mut is_moved = |server: &str| {
+            let name = ClusterName::try_from("edge").expect("a name");
+            let target = Target::of_agent(name, &front, server, &authority);
+            let given = Given {
+                token: Token::parse(b"abc").expect("a token"),
+                expiry: None,
+                target: Some(target.expect("an address")),
+            };
+            moves(&given, &mut last)
+        };
+        for (server, expected) in [
+            ("https://10.96.0.1:443", false),
+            ("https://10.96.0.1:443", false),
+            ("https://10.96.0.2:443", true),
+            ("https://10.96.0.1:443", true),
+            ("https://10.96.0.1:443", false),
+        ] {
+            assert_eq!(is_moved(server), expected, "{server}");
+        }
     }
 
     struct Run {

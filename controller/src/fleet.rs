@@ -37,6 +37,9 @@ mod renewals;
 pub enum Outcome {
     /// Nothing yet: it is no member, or its Secret is not known.
     Pending,
+    /// It stays engaged as it was: its Cluster has changed, and the credentials that it requests
+    /// now were not given yet.
+    Awaited,
     /// It is engaged already, as its Cluster and its Secret say.
     Unchanged,
     /// It is engaged already, and its next requests bear another token.
@@ -287,7 +290,11 @@ impl Fleet {
             return Outcome::Pending;
         };
         if !cluster.takes_part() && !self.engagements.contains_key(name) {
+            self.renewals.remove(name);
             return Outcome::LeftOut;
+        }
+        if profile_id(&cluster).is_none() {
+            self.end_plugin_renewal(name);
         }
         let data = match is_by_agent(&cluster) {
             true => self.agent_target(name),
@@ -307,6 +314,7 @@ impl Fleet {
             engaged.target == *target && engaged.recorded_uid == recorded_uid
         };
         let wanted = match data {
+            Ok(None) if engaged.is_some() => return Outcome::Awaited,
             Ok(None) => return Outcome::Pending,
             Ok(Some((target, token))) => match engaged.filter(|one| is_as(one, &target)) {
                 Some(engaged) => return engaged.renew(token),

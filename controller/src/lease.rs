@@ -136,15 +136,17 @@ impl Lease {
         (lease, receiver)
     }
 
-    /// Stands for election until `shutdown` is there, then releases the Lease. `shutdown` is to
-    /// come when nothing is written any more.
+    /// Stands for election until `shutdown` is there, then stops leading and releases the Lease.
+    /// `shutdown` is to come when nothing is written any more, except Events.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self {
             leadership,
             election,
         } = self;
         let Some(mut election) = election else {
-            return shutdown.await;
+            shutdown.await;
+            leadership.send_replace(Leadership::Follower { holder: None });
+            return;
         };
         tokio::select! {
             () = election.stand(&leadership) => {}

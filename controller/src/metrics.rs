@@ -440,6 +440,12 @@ impl Metrics {
         self.hub_watch_up.get_or_create(&labels).set(up.into());
     }
 
+    /// The hub does not serve the resource: nothing is shown of its watch any more.
+    pub fn forget_hub_watch(&self, resource: &str) {
+        let labels = [("resource", resource.to_owned().into())];
+        self.hub_watch_up.remove(&labels);
+    }
+
     /// The member is gone: nothing is shown of it any more.
     pub fn forget_member(&self, cluster: &ClusterName) {
         for state in Connectivity::ALL {

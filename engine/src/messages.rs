@@ -31,7 +31,7 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-pub use self::cluster::{JOIN_AGAIN, REPORT_SECRETS};
+pub use self::cluster::{JOIN_AGAIN, REPORT_SECRETS, unread as member_unread};
 pub use self::diagnosis::Diagnosis;
 pub use self::member::unusable;
 use crate::model::slice::Exposure;

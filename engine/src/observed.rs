@@ -147,7 +147,7 @@ impl Index {
         ttl: Option<Duration>,
         now: TimePoint,
     ) -> Option<TimePoint> {
-        let end = ttl.and_then(|ttl| self.member_state(name).unreachable_for(ttl));
+        let end = ttl.and_then(|ttl| self.unreachable_for(name, ttl));
         let ttl_expired = end.is_some_and(|end| end <= now);
         let member = self.members.get_mut(name)?;
         if member.ttl_expired != ttl_expired {
@@ -161,6 +161,19 @@ impl Index {
             self.mark_all_services();
         }
         end.filter(|end| *end > now)
+    }
+
+    /// Returns when a cluster that takes part has been unreachable for `patience`; `None` if it is
+    /// not unreachable.
+    pub(crate) fn unreachable_for(
+        &self,
+        name: &ClusterName,
+        patience: Duration,
+    ) -> Option<TimePoint> {
+        match self.member_state(name) {
+            MemberState::NotJoined | MemberState::LeftOut(_) => None,
+            _ => self.members.get(name)?.unreachable_for(patience),
+        }
     }
 
     /// Returns the state of the cluster of that name.

@@ -203,7 +203,7 @@ impl Native<'_> {
         outcomes: &mut Outcomes,
     ) -> Desired {
         let placement = placement::place(self.inputs.index, spec);
-        let uses = self.uses(placement.providers());
+        let uses = self.provider_uses(spec, &placement);
         let mut gaps = BTreeSet::new();
         let mut entries = self.has_entries.then(EntryClusters::default);
         let members = match &self.exposed.state {
@@ -269,6 +269,14 @@ impl Native<'_> {
             (name, EntryObjects { offered, copies })
         });
         EntryClusters::of(request, placement, &objects.collect(), uses)
+    }
+
+    /// Decides how the service uses its providers. A cluster that lost its credentials is among
+    /// them: its copies stay until a person drains it.
+    fn provider_uses(&self, spec: &MultiClusterService, placement: &Placement) -> ProviderUses {
+        let left_out = placement.left_out.keys();
+        let left_out = left_out.filter(|name| spec.providers.includes(name));
+        self.uses(placement.providers().chain(left_out))
     }
 
     /// Decides how the service uses these clusters. Unreachable providers of a service that Karmada

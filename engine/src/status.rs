@@ -24,6 +24,7 @@ use crate::model::{Failure, MemberState, ObjectEvent, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::member::Member;
+use crate::plan::entry_clusters::{MOST_ADDRESSES, with_former};
 use crate::plan::provider_use::Unused;
 use crate::plan::{Desired, DesiredMember};
 use crate::problem::{MemberProblem, ObjectConflict, State, WriteProblem, tally};
@@ -442,29 +443,25 @@ impl View<'_> {
             .filter_map(|name| known(name)?.service(self.key));
         // The load balancer of a terminating Service is being removed.
         let services = services.filter(|service| !service.deleting);
-        let reported = services.flat_map(|service| service.ingress.clone());
-        let mut suspected = self.index.suspected_clusters().iter();
-        let may_lack = suspected.any(|name| spec.providers.includes(name));
-        if !may_lack && used.iter().all(|name| known(name).is_some()) {
-            return reported.collect();
+        let reported = services.flat_map(|service| service.ingress.iter().take(MOST_ADDRESSES));
+        let lost = self.index.suspected_clusters().iter();
+        let lost = lost.filter(|name| spec.providers.includes(name)).count();
+        let unknown = used.iter().filter(|name| known(name).is_none()).count();
+        let room = (lost + unknown) * MOST_ADDRESSES;
+        if room == 0 {
+            return reported.cloned().collect();
         }
-        // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
-        let reported: Vec<_> = reported.collect();
         let is_of_others = |address: &LoadBalancerIngress| {
             let mut others = self.index.members().filter_map(|(name, member)| {
                 let service = member.service(self.key)?;
-                (service.deleting || !used.contains(&name)).then_some(service)
+                let is_used = used.contains(&name) && known(name).is_none();
+                (service.deleting || !is_used).then_some(service)
             });
             others.any(|service| service.ingress.contains(address))
         };
-        let stays = |one: &&LoadBalancerIngress| reported.contains(one) || !is_of_others(one);
-        let mut all: Vec<_> = self.mcs.ingress.iter().filter(stays).cloned().collect();
-        for ingress in reported {
-            if !all.contains(&ingress) {
-                all.push(ingress);
-            }
-        }
-        all
+        // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
+        let reported: Vec<_> = reported.collect();
+        with_former(&self.mcs.ingress, &reported, room, is_of_others)
     }
 }
 

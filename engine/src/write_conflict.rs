@@ -5,7 +5,8 @@
 //! conflict is the same content written again and again because it did not stay: another writer
 //! changed it, deleted it, or recreated a deleted object. Causeway then pauses this write, for
 //! longer each time that the conflict goes on, and reports it. Other content of the object is
-//! written all the same.
+//! written all the same. Once the whole object was, the paused content is tried again when it is
+//! desired: the object no longer has the content of the other writer.
 //!
 //! This module neither sends requests nor reads a clock.
 
@@ -60,6 +61,8 @@ struct Hold {
     pause: Duration,
     /// Time of the first write after the pause.
     tried: Option<Instant>,
+    /// Whether causeway has written other content since, which ends the pause.
+    is_superseded: bool,
     writer: OtherWriter,
 }
 
@@ -134,7 +137,8 @@ impl WriteConflicts {
             return None;
         }
         let hold = self.holds.get(&(cluster.clone(), write.object().clone()))?;
-        (now < hold.until && hold.content == content(write.operation())).then_some(hold.until)
+        let is_paused = now < hold.until && !hold.is_superseded;
+        (is_paused && hold.content == content(write.operation())).then_some(hold.until)
     }
 
     /// Records that a write is held. The write of a copy is desired because the other writer has
@@ -202,12 +206,13 @@ impl WriteConflicts {
             _ => ROUNDS,
         };
         let pause = hold.as_ref().map(|hold| (hold.pause * 2).min(LONGEST));
-        if let Some(hold) = hold
-            && hold.content == content
-            && hold.tried.is_none()
-        {
-            hold.tried = Some(now);
-            return None;
+        if let Some(hold) = hold {
+            // A patch may leave what the other writer changed.
+            hold.is_superseded |= hold.content != content && write.operation().patch().is_none();
+            if hold.content == content && hold.tried.is_none() {
+                hold.tried = Some(now);
+                return None;
+            }
         }
         if put_back < rounds {
             return None;
@@ -225,6 +230,7 @@ impl WriteConflicts {
             until: now + pause,
             pause,
             tried: None,
+            is_superseded: false,
             writer,
         };
         self.holds.insert(item, place, hold);

@@ -26,7 +26,8 @@ pub enum Enqueued {
     Accepted,
     /// An earlier write of the object is under way; enqueue again when it has ended.
     UnderWay,
-    /// The write is too early; enqueue again at that time.
+    /// The write is too early; enqueue again at that time. No earlier write of the object waits on
+    /// behalf of the item.
     Later(Instant),
 }
 
@@ -177,6 +178,8 @@ impl WriteQueue {
             self.write_conflicts.note_held(target, write.object());
         }
         if let Some(at) = retry.max(unfold).max(held).filter(|at| *at > now) {
+            // A write that waits since before is no longer desired.
+            state.withdraw_own(write.object(), item);
             return Enqueued::Later(at);
         }
         if state.waits_for_other(write.object(), item) {
@@ -445,6 +448,16 @@ impl ClusterQueue {
         };
         let going: Vec<_> = own.copied().filter(goes).collect();
         for place in going {
+            self.remove(place);
+        }
+    }
+
+    /// Removes the waiting write of an object if it waits on behalf of the item.
+    fn withdraw_own(&mut self, object: &ObjectId, item: &Item) {
+        let place = self.places.get(object).copied();
+        let waiting = place.and_then(|place| self.waiting.get(&place));
+        let is_own = waiting.is_some_and(|waiting| waiting.item == *item);
+        if let Some(place) = place.filter(|_| is_own) {
             self.remove(place);
         }
     }

@@ -12,6 +12,13 @@ pub const NATIVE_OWNER: &str = "MultiClusterService/";
 /// exported.
 pub const NAMESPACE_OWNER: &str = "Namespace/";
 
+/// Annotations by which tools other than causeway record that they apply an object, with the name
+/// of the tool. [`claimant`] reads them, so causeway copies none of them to its objects.
+pub const CLAIM_RECORDS: [(&str, &str); 2] = [
+    (labels::LAST_APPLIED, "kubectl apply"),
+    (labels::HELM_RELEASE, "Helm"),
+];
+
 /// Whether a definition is causeway's. Helm writes itself into [`labels::MANAGED_BY`] of what it
 /// installs, so [`labels::NAME`] is one of its marks, too.
 pub fn is_own_definition(meta: &ObjectMeta) -> bool {
@@ -78,11 +85,7 @@ pub fn is_karmadas(meta: &ObjectMeta) -> bool {
 pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
     let applied = claims(meta).find_map(|entry| entry.manager.as_deref());
     let recorded = || {
-        let records = [
-            (labels::LAST_APPLIED, "kubectl apply"),
-            (labels::HELM_RELEASE, "Helm"),
-        ];
-        let mut records = records.into_iter();
+        let mut records = CLAIM_RECORDS.into_iter();
         records.find_map(|(record, by)| annotation(meta, record).map(|_| by))
     };
     let propagated = || is_karmadas(meta).then_some("Karmada");

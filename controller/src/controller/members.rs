@@ -147,6 +147,7 @@ impl Controller {
         let stood = self.parts.index.member_state(name);
         let configuration = match self.parts.fleet.reconsider(name) {
             Outcome::Pending => return,
+            Outcome::Awaited => Configuration::Awaited,
             Outcome::Unchanged | Outcome::Renewed => Configuration::Valid,
             Outcome::Engaged(generation) => {
                 let recorded_uid = self.parts.fleet.recorded_uid(name);
@@ -164,7 +165,12 @@ impl Controller {
                 return;
             }
         };
-        if self.parts.index.note_configuration(name, configuration) {
+        let now = clock::now();
+        if self
+            .parts
+            .index
+            .note_configuration(name, configuration, now)
+        {
             self.note_state(name, &stood);
         }
         self.show_state(name);
@@ -179,11 +185,12 @@ impl Controller {
             let recorded_uid = self.parts.fleet.recorded_uid(name);
             self.parts.index.engage(name, generation, recorded_uid);
         }
+        let now = clock::now();
         self.parts
             .index
-            .note_configuration(name, Configuration::Valid);
+            .note_configuration(name, Configuration::Valid, now);
         let event = MemberEvent::Probed(Err(failure));
-        self.parts.index.apply_member(name, event, clock::now());
+        self.parts.index.apply_member(name, event, now);
         self.note_state(name, &stood);
         self.show_state(name);
     }

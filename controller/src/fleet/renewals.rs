@@ -20,6 +20,8 @@ pub(super) struct RenewedCredentials {
     round: Round,
     /// Last credentials; none until the first call has ended.
     last: Option<Result<Given, Failure>>,
+    /// Whether the call has ever given credentials.
+    has_given: bool,
     rejected: watch::Sender<bool>,
     /// Generation of the member while it has never been reached.
     unreached: Option<Generation>,
@@ -49,6 +51,7 @@ impl Fleet {
             (Some(Err(last)), Err(failure)) => last != failure,
             _ => true,
         };
+        known.has_given |= outcome.is_ok();
         known.last = Some(outcome);
         is_news
     }
@@ -105,7 +108,8 @@ impl Fleet {
     }
 
     /// Returns the outcome for a member whose agent is not reached; `None` if the error is another.
-    /// A member that is engaged stays so: its token may be valid, and its probe decides.
+    /// A member that is engaged stays so: its token may be valid, and its probe decides. Until its
+    /// agent has given a token, it is engaged as an earlier Cluster requested.
     pub(super) fn unreached(
         &mut self,
         name: &ClusterName,
@@ -118,7 +122,11 @@ impl Fleet {
             return None;
         }
         if self.engagements.contains_key(name) {
-            return Some(Outcome::Unchanged);
+            let known = self.renewals.get(name);
+            return Some(match known.is_some_and(|known| known.has_given) {
+                true => Outcome::Unchanged,
+                false => Outcome::Awaited,
+            });
         }
         let next = self.generation + 1;
         let known = self.renewals.get_mut(name)?;
@@ -129,8 +137,17 @@ impl Fleet {
 
     /// Ends the renewal by an agent of a member whose Cluster does not request it any more.
     pub(super) fn end_agent_renewal(&mut self, name: &ClusterName) {
+        self.end_renewal(name, |call| matches!(call, Call::Agent(_)));
+    }
+
+    /// Ends the renewal by a plugin of a member whose ClusterProfile does not name it any more.
+    pub(super) fn end_plugin_renewal(&mut self, name: &ClusterName) {
+        self.end_renewal(name, |call| matches!(call, Call::Plugin(_)));
+    }
+
+    fn end_renewal(&mut self, name: &ClusterName, is_such: impl Fn(&Call) -> bool) {
         let known = self.renewals.get(name);
-        if known.is_some_and(|known| matches!(known.call, Call::Agent(_))) {
+        if known.is_some_and(|known| is_such(&known.call)) {
             self.renewals.remove(name);
         }
     }
@@ -164,6 +181,7 @@ impl Fleet {
             call,
             round: self.round,
             last: None,
+            has_given: false,
             rejected,
             unreached: None,
             task: self.tasks.spawn_job("credentials", renewal.run()),

@@ -55,7 +55,10 @@ impl Discovery {
     ) -> Option<Option<&'static str>> {
         let before = self.served;
         match observed {
-            Ok(observed) => self.served = self.debounced.observe(observed).or(before),
+            Ok(observed) => {
+                self.outage = None;
+                self.served = self.debounced.observe(observed).or(before);
+            }
             Err(failure) => {
                 self.debounced.observe_failure();
                 self.note_outage(failure);
@@ -112,5 +115,14 @@ mod tests {
             );
         }
         assert_eq!(Discovery::new("works").note(Ok(served)), Some(served));
+    }
+
+    #[test]
+    fn answer_ends_the_outage_of_discovery() {
+        let mut discovery = Discovery::new("works");
+        discovery.note(Err(Failure::timeout()));
+        assert_eq!(discovery.outage, Some(Failure::timeout()));
+        discovery.note(Ok(None));
+        assert_eq!(discovery.outage, None, "the next one is logged again");
     }
 }

@@ -133,6 +133,7 @@ impl Follower {
         K: Resource<DynamicType: Default> + DeserializeOwned + Debug + Send + 'static,
     {
         let Some(version) = version else {
+            self.report.note_unserved();
             return events.closed().await;
         };
         let api = (kind.api)(self.client.clone(), version);

@@ -102,6 +102,13 @@ impl Report {
             _ => {}
         }
     }
+
+    /// Notes that the hub does not serve the resource, so nothing is watched.
+    pub(super) fn note_unserved(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_failing = false;
+        self.metrics.forget_hub_watch(&self.resource);
+    }
 }
 
 #[cfg(test)]
@@ -153,5 +160,8 @@ mod tests {
         a.note(&Signal::<()>::Failed(failure));
         assert_eq!(readiness.check(), Ok(()), "what was listed counts on");
         assert_eq!(up("secrets/a").as_deref(), Some("0"));
+        a.note_unserved();
+        assert_eq!(up("secrets/a"), None);
+        assert!(!a.state.lock().expect("the state").is_failing);
     }
 }

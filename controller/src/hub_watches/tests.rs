@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
-use causeway_engine::model::{FailureKind, HubEvent, ServiceWork, Signal};
+use causeway_engine::model::{Failure, FailureKind, HubEvent, ServiceWork, Signal};
 use kube::Client;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, watch};
@@ -41,6 +41,11 @@ struct Followed {
 
 impl Followed {
     fn by(client: Client, requests: mpsc::Receiver<Received>) -> Self {
+        let report = Report::new("works", Metrics::default(), None);
+        Self::reporting(client, requests, report)
+    }
+
+    fn reporting(client: Client, requests: mpsc::Receiver<Received>, report: Report) -> Self {
         let (tell, events) = mpsc::channel(8);
         let (sender, relist_requests) = watch::channel(RelistRequests::default());
         let same = client.clone();
@@ -50,7 +55,7 @@ impl Followed {
             relist_requests,
             connect: Arc::new(move || Ok(same.clone())),
             unreadable: Counter::default(),
-            report: Report::new("works", Metrics::default(), None),
+            report,
         };
         tokio::spawn(async move {
             follower.run(works(), tell).await;
@@ -148,4 +153,23 @@ async fn works_are_watched_once_the_hub_serves_them() {
         HubEvent::Works(Signal::Deleted(work)) => assert_eq!(work, expected),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn resource_that_the_hub_does_not_serve_has_no_metric() {
+    let metrics = Metrics::default();
+    let shows_watch = || {
+        let mut registry = prometheus_client::registry::Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).expect("text");
+        text.contains("hub_watch_up{resource=\"works\"} 0")
+    };
+    let report = Report::new("works", metrics.clone(), None);
+    report.note(&Signal::<()>::Failed(Failure::timeout()));
+    assert!(shows_watch());
+    let (client, requests, _accepting) = http::listen().await;
+    let mut followed = Followed::reporting(client, requests, report);
+    followed.requests.recv().await.expect("a request");
+    assert!(!shows_watch());
 }

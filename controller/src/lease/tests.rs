@@ -102,6 +102,17 @@ fn released_lease_is_free_and_keeps_its_transitions() {
     assert_eq!(decide(Some(&seen), at, &settings), Move::Take);
 }
 
+#[tokio::test]
+async fn process_without_election_leads_until_its_shutdown() {
+    let (lease, leadership) = Lease::alone();
+    assert!(leadership.borrow().may_write(Instant::now()));
+    lease.run(std::future::ready(())).await;
+    assert!(!leadership.borrow().may_write(Instant::now()));
+    let published = while_leading(&leadership, std::future::pending::<()>());
+    let ended = timeout(Duration::from_secs(10), published).await;
+    assert_eq!(ended, Ok(None), "an Event that hangs is given up");
+}
+
 #[test]
 fn lease_that_is_deleted_or_emptied_is_held_until_its_claim_expires() {
     let (at, settings) = (Instant::now(), settings("b"));

@@ -416,6 +416,25 @@ async fn unreadable_object_ends_neither_list_nor_watch() {
 }
 
 #[tokio::test]
+async fn annotation_of_many_braces_makes_no_object_unreadable() {
+    let braces = "{".repeat(524_289);
+    let annotated = format!(r#""metadata":{{"annotations":{{"a":"{braces}"}},"#);
+    let braced = service("foo", 8).replace(r#""metadata":{"#, &annotated);
+    let mut server = Server::watched().await;
+    let mut watch = server.settled().await;
+    watch.event("MODIFIED", &braced).await;
+    assert_eq!(server.reported().await, r#"Applied("foo")"#);
+    watch.event("ADDED", &service("bar", 9)).await;
+    assert_eq!(server.reported().await, r#"Applied("bar")"#);
+    let expired = status(410, "Expired", "too old resource version");
+    watch.event("ERROR", &expired).await;
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&[braced], "90", "")).await;
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    assert_eq!(server.unreadable.get(), 0);
+}
+
+#[tokio::test]
 async fn unreadable_deletion_is_listed_after_a_pause() {
     let hour = Duration::from_secs(3600);
     let mut server = Server::watched_with(Settings {

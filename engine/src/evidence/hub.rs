@@ -134,6 +134,12 @@ impl HubEvidence {
         (before, missing)
     }
 
+    /// Drops the number of suspected deletions of a member that is removed, or is another cluster
+    /// now: no list of it follows that would settle them.
+    pub(crate) fn drop_suspected_services(&mut self, member: &ClusterName) {
+        self.suspected_services.remove(member);
+    }
+
     /// Whether the initial list of Services lacks those of many MultiClusterServices: `missing` of
     /// `of`.
     pub(crate) fn suspects_services_lost(&self, missing: usize, of: usize) -> bool {

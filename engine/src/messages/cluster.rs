@@ -223,12 +223,14 @@ pub(crate) fn refused(name: &ClusterName, why: &Refusal) -> Diagnosis {
     }
 }
 
+/// Remedy of a member that the caller could not read.
+pub(super) const LOOK_FROM_ELSEWHERE: &str =
+    "look from where its API server can be reached, with the right to read its Secret on the hub";
+
 /// Reports a member that the caller could not read.
-pub(crate) fn unread(name: &ClusterName, why: &dyn fmt::Display) -> Diagnosis {
+pub fn unread(name: &ClusterName, why: &dyn fmt::Display) -> Diagnosis {
     let message = format!("{name} could not be read from here: {why}");
-    Diagnosis::new(Reason::MemberNotRead, message).fix(
-        "look from where its API server can be reached, with the right to read its Secret on the hub",
-    )
+    Diagnosis::new(Reason::MemberNotRead, message).fix(LOOK_FROM_ELSEWHERE)
 }
 
 /// Reports objects of a member that are held although its last lists lacked them.

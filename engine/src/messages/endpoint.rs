@@ -66,9 +66,17 @@ impl<'a> Endpoint<'a> {
             }
             None => format!("{consumer} reaches it by port{port} of {address}"),
         };
-        match is_ready {
-            true => Diagnosis::new(Reason::EntryCopied, way),
-            false => self.not_ready(format!("{way}; it gets no traffic, for it is not ready")),
+        let is_door_ready = door.conditions[0] != Some(false);
+        match (is_ready, door.node) {
+            (true, Some(node)) if !is_door_ready => {
+                let message = format!(
+                    "{way}; it gets no traffic: the node is not ready, or has its first endpoint"
+                );
+                let fix = format!("in {}: kubectl get node {node} -o wide", self.provider);
+                Diagnosis::new(Reason::NotReady, message).fix(fix)
+            }
+            (true, _) => Diagnosis::new(Reason::EntryCopied, way),
+            (false, _) => self.not_ready(format!("{way}; it gets no traffic, for it is not ready")),
         }
     }
 

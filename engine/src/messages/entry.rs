@@ -42,6 +42,10 @@ impl Why {
                 format!("the load balancer of {service} reports an error of each port"),
                 in_cluster(provider, key, format_args!("describe service {name}")),
             ),
+            Self::Terminating => (
+                format!("{service} is terminating, and its load balancer is being removed"),
+                in_cluster(provider, key, format_args!("describe service {name}")),
+            ),
             Self::Headless => (
                 format!("Service {key} is headless, and its names lead to pods alone"),
                 of_headless(key, provider),

@@ -56,9 +56,13 @@ pub(crate) fn diagnosis(key: &ServiceKey, name: &ClusterName, entry: &EntryClust
             Diagnosis::new(Reason::EntryHeld, message)
         }
         EntryState::GivenUp => {
+            let addresses = match &entry.addresses {
+                Some(addresses) => format!("{} is", listed(addresses)),
+                None => "its addresses are".to_owned(),
+            };
             let message = format!(
-                "entry cluster {name} is out of reach: {} is not in the status while another entry cluster serves",
-                addresses()
+                "entry cluster {name} is out of reach: {addresses} not in the status while another \
+                 entry cluster serves"
             );
             Diagnosis::new(Reason::EntryUnused, message)
                 .fix(format!("kubectl describe cluster {name}"))
@@ -101,6 +105,11 @@ fn without(key: &ServiceKey, name: &ClusterName, why: NoAddress) -> Diagnosis {
             let patch = patch_service(name, key, r#""type":"LoadBalancer""#);
             Diagnosis::new(Reason::EntryNotLoadBalancer, message)
                 .fix(format!("{patch}, or delete it, and causeway makes one"))
+        }
+        NoAddress::NotRequested => {
+            let message =
+                format!("Service {key} of entry cluster {name} is not of type LoadBalancer yet");
+            Diagnosis::new(Reason::NoEntryAddress, message).fix(explain(key))
         }
         NoAddress::Pending(created) => {
             let since = created.map_or_else(String::new, |created| {

@@ -205,8 +205,8 @@ impl fmt::Display for BeyondQuota {
             ),
             Self::Metadata(most) => write!(
                 out,
-                "the labels and annotations that the cluster exports have more than {} MiB (--max-member-exported-mib of \
-                 causeway-controller)",
+                "what imports copy of the cluster's exports has more than {} MiB (--max-member-exported-mib \
+                 of causeway-controller)",
                 most / (1024 * 1024)
             ),
         }

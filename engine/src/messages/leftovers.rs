@@ -4,24 +4,30 @@ use std::fmt;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
+use super::cluster::LOOK_FROM_ELSEWHERE;
 use super::{Diagnosis, in_cluster, names};
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
-/// Reports that nothing exposes the service. `unread` are the members that could not be read, with
-/// the reason of each.
+/// Reports that nothing exposes the service, as far as the members were read. `unread` are the
+/// members that could not be read, with the reason of each: one of them may export the service, so
+/// with them nothing is wrong for sure.
 pub(crate) fn not_exposed<'a, E: fmt::Display>(
     key: &ServiceKey,
     unread: impl Iterator<Item = (&'a ClusterName, E)>,
 ) -> Diagnosis {
     let (namespace, name) = (&key.namespace, &key.name);
-    let unread = unread.map(|(name, why)| format!("{name}: {why}"));
-    let unread = match unread.collect::<Vec<_>>().join("; ").as_str() {
-        "" => String::new(),
-        unread => format!(" (not read: {unread})"),
-    };
+    let unread: Vec<_> = unread.map(|(name, why)| format!("{name}: {why}")).collect();
+    if !unread.is_empty() {
+        let message = format!(
+            "the hub has no MultiClusterService {key}, and no member that was read exports a Service of that name; \
+             not read from here: {}",
+            unread.join("; ")
+        );
+        return Diagnosis::new(Reason::MemberNotRead, message).fix(LOOK_FROM_ELSEWHERE);
+    }
     let message = format!(
-        "the hub has no MultiClusterService {key}, and no member exports a Service of that name{unread}"
+        "the hub has no MultiClusterService {key}, and no member exports a Service of that name"
     );
     Diagnosis::new(Reason::NotExposed, message).fix(format!(
         "kubectl -n {namespace} apply -f mcs.yaml, a MultiClusterService called {name}; or in a member: \

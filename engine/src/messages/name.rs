@@ -67,8 +67,12 @@ fn describe(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
             targets,
             routing,
             basis,
+            awaited,
         } => {
-            let leads = format!("{names} {lead} to {}", listed(targets, *routing));
+            let waits = awaited.map_or_else(String::new, |host| {
+                format!(", and to other clusters once {host} has an address")
+            });
+            let leads = format!("{names} {lead} to {}{waits}", listed(targets, *routing));
             match basis {
                 Basis::Serving => leads,
                 Basis::Standby => {

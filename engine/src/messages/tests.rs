@@ -185,6 +185,7 @@ fn remarks_name_object_value_and_remedy() {
                 targets: &targets,
                 routing: Some(&routing),
                 basis: Basis::Serving,
+                awaited: None,
             }),
             "foo.example.com leads to 192.0.2.1 (east: us-east-1)",
         ),

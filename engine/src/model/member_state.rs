@@ -1,8 +1,6 @@
 //! State of a member.
 
-use std::time::Duration;
-
-use causeway::domain::{ClusterName, Unreachable};
+use causeway::domain::ClusterName;
 
 use super::failure::Failure;
 use super::profile::ProfileProblem;
@@ -77,6 +75,9 @@ pub enum Configuration {
     /// They are valid, and the member is engaged accordingly.
     #[default]
     Valid,
+    /// They have changed, and the credentials that they request were not given yet. The member
+    /// stays engaged with their last valid state.
+    Awaited,
     /// They are invalid now. The member stays engaged with their last valid state.
     Outdated(ConfigurationError),
     /// They are invalid, and the member is not engaged.
@@ -152,21 +153,5 @@ impl MemberState {
             *own = since.min(*own);
         }
         self
-    }
-
-    /// Returns when the member has been unreachable for `patience`; `None` if it is not
-    /// unreachable.
-    ///
-    /// The outage that an earlier process recorded counts. This process observes it for a minute in
-    /// any case: the member may have answered while no process ran.
-    pub(crate) fn unreachable_for(&self, patience: Duration) -> Option<TimePoint> {
-        let Self::Unreachable {
-            since, observed, ..
-        } = self
-        else {
-            return None;
-        };
-        let confirmed = observed.after(patience.min(Unreachable::WITHDRAW_AFTER_MIN));
-        Some(since.after(patience).max(confirmed))
     }
 }

@@ -6,7 +6,7 @@ use super::Index;
 use super::hub::ClusterView;
 use super::member::Member;
 use crate::model::map::HashMap;
-use crate::model::{Configuration, Generation, Item, Needs};
+use crate::model::{Configuration, Generation, Item, Needs, TimePoint};
 
 impl Index {
     /// Engages a member, or engages it again. `recorded_uid` is the UID of its kube-system
@@ -28,6 +28,7 @@ impl Index {
         if member.cluster_uid != cluster_uid {
             *member = Member::new(generation);
             self.holders.drop_member(name);
+            self.hub.evidence.drop_suspected_services(name);
             member.recorded_outage = recorded_outage;
         }
         member.engage_again(generation);
@@ -63,7 +64,12 @@ impl Index {
 
     /// Stores whether the Cluster and the Secret of a member are valid. Returns true if that
     /// changed.
-    pub fn note_configuration(&mut self, name: &ClusterName, configuration: Configuration) -> bool {
+    pub fn note_configuration(
+        &mut self,
+        name: &ClusterName,
+        configuration: Configuration,
+        now: TimePoint,
+    ) -> bool {
         let member = self.members.entry(name.clone());
         let member = member.or_insert_with(|| Member::new(0));
         if member.configuration == configuration {
@@ -71,6 +77,9 @@ impl Index {
         }
         match &configuration {
             Configuration::Valid => tracing::info!(cluster = %name, "cluster configuration valid"),
+            Configuration::Awaited => {
+                tracing::info!(cluster = %name, "credentials awaited, last connection kept");
+            }
             Configuration::Outdated(error) => {
                 tracing::warn!(cluster = %name, %error, "cluster configuration invalid, last connection kept");
             }
@@ -79,6 +88,7 @@ impl Index {
             }
         }
         member.configuration = configuration;
+        member.note_pause(now);
         self.mark(Item::Cluster(name.clone()));
         self.mark_all_services();
         true
@@ -99,8 +109,10 @@ impl Index {
         self.mark_all_clusters();
     }
 
+    /// Removes a member. The callers mark all services.
     fn remove_member(&mut self, name: &ClusterName) {
         self.members.remove(name);
+        self.hub.evidence.drop_suspected_services(name);
         self.slice_scopes.restart(name);
         self.holders.drop_member(name);
     }

@@ -1,5 +1,7 @@
 //! Application of events, and of the answers to writes.
 
+use std::time::Duration;
+
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
@@ -28,6 +30,11 @@ impl Index {
     pub fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
         let list = CompleteList::of_hub(&event);
         let (was_listed, was_current) = (self.hub.is_listed(), self.is_hub_current());
+        let may_lack_profiles = match &event {
+            HubEvent::Profiles(_, Signal::Listed(_)) => true,
+            HubEvent::Clusters(Signal::Listed(_)) => !was_listed,
+            _ => false,
+        };
         let change = self.hub.apply(event, now);
         if !was_listed && self.hub.is_listed() {
             self.mark_all_services();
@@ -41,6 +48,9 @@ impl Index {
         }
         if let Some(list) = list {
             self.compare_hub(list);
+        }
+        if may_lack_profiles && self.hub.suspect_profiles_gone() {
+            self.second_lists.insert(TargetCluster::Hub);
         }
         self.note_hub_change(change);
     }
@@ -123,9 +133,6 @@ impl Index {
         if is_new || stands != stood {
             self.mark_state(name, &stands.0);
         }
-        if changed.nodes || changed.paths {
-            self.dirty.add_services_of(name, Priority::High);
-        }
         let priority = match is_list {
             true if stood.0 != MemberState::Synced => Priority::Settling,
             true => Priority::Low,
@@ -178,9 +185,23 @@ impl Index {
             mut keys,
             mut copied,
             namespaces,
-            nodes: _,
-            paths: _,
+            nodes,
+            paths,
+            second_list,
         } = changed;
+        if nodes || !paths.is_empty() {
+            self.dirty.add_services_of(name, Priority::High);
+        }
+        // A good path keeps an unreachable provider in use in services without the reporter too.
+        for source in paths {
+            if self.unreachable_for(&source, Duration::ZERO).is_some() {
+                self.dirty.add_services_of(&source, Priority::High);
+            }
+        }
+        if second_list {
+            let member = TargetCluster::Member(name.clone());
+            self.second_lists.insert(member);
+        }
         keys.extend(self.cut_short(&keys));
         self.note_holder(name, keys.iter().chain(&copied));
         keys.retain(|key| of_exports || self.concerns(name, key));

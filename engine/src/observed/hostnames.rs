@@ -30,6 +30,11 @@ pub(super) struct Hostnames {
 }
 
 impl Hostnames {
+    /// Lists the services that need hostnames.
+    pub(super) fn services(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.needed.keys()
+    }
+
     fn is_needed(&self, host: &str) -> bool {
         self.needed.values().any(|hosts| hosts.contains_key(host))
     }

@@ -35,6 +35,7 @@ use self::exports::HubExports;
 use self::imports::HubImports;
 use self::names::NameRequests;
 use self::namespaces::Namespaces;
+use self::profiles::ClustersAt;
 pub(crate) use self::profiles::Profiles;
 use self::selections::Selections;
 use self::works::Works;
@@ -123,9 +124,14 @@ pub struct McsView {
 pub(crate) struct Lost {
     /// Last state of the Service, if it is gone, and the time at which it went.
     pub service: Option<(ServiceView, TimePoint)>,
-    /// Ports that it lost while it was exposed, each with its time.
+    /// Ports that it lost while it was exposed, each with its time, the newest last. At most
+    /// [`LOST_PORTS_MAX`].
     pub ports: Vec<(PortShape, TimePoint)>,
 }
+
+/// Maximum number of lost ports of a Service that are retained. They are compared in pairs, and
+/// owners of Services make these lists.
+pub(crate) const LOST_PORTS_MAX: usize = 1024;
 
 impl Hub {
     /// Returns a hub of which only the identity is known.
@@ -156,6 +162,18 @@ impl Hub {
         let missing = all.keys().filter(|key| !self.services.contains_key(*key));
         self.evidence
             .suspects_services_lost(missing.count(), all.len())
+    }
+
+    /// Notes the ClusterProfiles that a list lacks although Clusters are made of them. Returns true
+    /// if that is new of any.
+    pub(super) fn suspect_profiles_gone(&mut self) -> bool {
+        let all = self.clusters.iter();
+        let stored = all.filter(|(_, cluster)| cluster.removed_since.is_none());
+        let made = stored.filter_map(|(name, cluster)| {
+            let made = cluster.made_of().filter(|made| *made.hub == *self.uid)?;
+            Some((name, made.namespace))
+        });
+        self.profiles.suspect_gone(made)
     }
 
     /// Whether a MultiClusterService of that key exists.
@@ -253,11 +271,12 @@ impl Hub {
             }
             HubEvent::ProfilesServed(namespace, served) => {
                 if !served {
-                    self.profiles.apply_unserved(&namespace);
+                    self.profiles.drop_evidence(&namespace);
                 }
             }
             HubEvent::Profiles(namespace, signal) => {
-                let clusters = &self.clusters;
+                let all = &self.clusters;
+                let clusters = ClustersAt { all, now };
                 self.profiles
                     .apply(&namespace, signal, clusters, &mut change);
             }
@@ -452,7 +471,8 @@ impl Hub {
         Some(key)
     }
 
-    /// Notes the ports that a Service lost, and drops those that are back.
+    /// Notes the ports that a Service lost, and drops those that are back. Beyond
+    /// [`LOST_PORTS_MAX`] the oldest losses are dropped.
     fn note_lost_ports(&mut self, key: &ServiceKey, new: &ServiceView, now: TimePoint) {
         let lost = self.lost.entry(key.clone()).or_default();
         let returned = lost.service.take().map(|(service, _)| service);
@@ -471,6 +491,8 @@ impl Hub {
                 lost.ports.push((shape.clone(), now));
             }
         }
+        let excess = lost.ports.len().saturating_sub(LOST_PORTS_MAX);
+        lost.ports.drain(..excess);
     }
 
     fn remove_service(&mut self, key: &ServiceKey, now: TimePoint, change: &mut Change) {

@@ -45,7 +45,8 @@ impl Index {
     }
 
     /// Marks every service that has a MultiClusterService, an export or an import, is in a
-    /// namespace whose Services are exported, or has leftovers.
+    /// namespace whose Services are exported, or has leftovers, and those of which the last plan
+    /// noted hostnames, nodes or other facts: the next plan drops what does not hold any more.
     pub fn mark_all_services(&mut self) {
         self.dirty.every_service = true;
     }
@@ -58,7 +59,11 @@ impl Index {
         let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
         let exposed = self.hub.multi_cluster_services.keys().cloned();
         let exposed = exposed.chain(exported);
-        exposed.chain(owned).chain(clusterset).collect()
+        let noted = self.hostnames.services().chain(self.gaps.services());
+        let noted = noted.chain(self.disagreements.services());
+        let noted = noted.chain(self.entry_nodes.services()).cloned();
+        let all = exposed.chain(owned).chain(clusterset);
+        all.chain(noted).collect()
     }
 
     /// Returns the services that a member takes part in or holds an object of.
@@ -71,17 +76,20 @@ impl Index {
     }
 
     /// Returns the services that depend on the state of any member: all of the clusterset, as every
-    /// member counts for their imports, and those that wait until all members are synced.
+    /// member counts for their imports, those with a companion, which stays while any member may
+    /// hold a copy that leads to it, and those that wait until all members are synced.
     fn services_of_every_member(&self) -> HashSet<ServiceKey> {
         let hub = &self.hub.uid;
         let members = self.members.values();
         let clusterset = members.clone();
         let clusterset = clusterset.flat_map(|member| member.clusterset_keys().cloned());
+        let entered = members.clone().flat_map(Member::companion_services);
         let all_known =
             |(name, _): (&ClusterName, &Member)| self.member_state(name) == MemberState::Synced;
         let waiting = self.members.iter().all(all_known);
         let waiting = waiting.then(|| members.flat_map(|member| member.own_clusterset_keys(hub)));
-        clusterset.chain(waiting.into_iter().flatten()).collect()
+        let always = clusterset.chain(entered.cloned());
+        always.chain(waiting.into_iter().flatten()).collect()
     }
 
     /// Marks every member, and every Cluster that is to be made of a ClusterProfile.

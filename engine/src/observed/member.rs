@@ -94,6 +94,8 @@ pub struct Member {
     /// Times at which Services that select pods were first observed without an EndpointSlice, for
     /// Services that changed once both kinds were listed.
     awaited_slices: HashMap<ServiceKey, TimePoint>,
+    /// Times at which Services of another type were observed to become load balancers.
+    load_balancers: HashMap<ServiceKey, TimePoint>,
 }
 
 /// Reasons in the member itself for which it cannot be used until a person acts.
@@ -147,7 +149,9 @@ impl Member {
     pub(super) fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
         self.is_identified = false;
+        self.refusals.is_another_cluster = false;
         self.clusterset.deferred = None;
+        self.scope.engage_again();
         self.retain_outage();
         self.clusterset_outage = Outage::default();
         self.clusterset.refusals.clear();
@@ -262,6 +266,11 @@ impl Member {
         Some((companion, self.services.get(companion)?))
     }
 
+    /// Returns the services whose companions the member holds.
+    pub(crate) fn companion_services(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.companions.keys()
+    }
+
     /// Returns the companion of the Service of that key, except one that is terminating.
     pub(crate) fn companion(&self, service: &ServiceKey) -> Option<&ServiceView> {
         let (key, companion) = self.written_companion(service)?;
@@ -299,6 +308,12 @@ impl Member {
     /// EndpointSlice. `None` for a Service that did not change once both kinds were listed.
     pub(crate) fn slice_awaited_since(&self, key: &ServiceKey) -> Option<TimePoint> {
         self.awaited_slices.get(key).copied()
+    }
+
+    /// Returns the time at which the Service, of another type before, was observed to become a load
+    /// balancer; `None` for a Service that this process has never observed with another type.
+    pub(crate) fn load_balancer_since(&self, key: &ServiceKey) -> Option<TimePoint> {
+        self.load_balancers.get(key).copied()
     }
 
     /// Returns the time since which an export has been without its Service.

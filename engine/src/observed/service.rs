@@ -91,6 +91,10 @@ impl BalancerRequest {
 /// make these lists.
 const PORTS_MAX: usize = 4096;
 
+/// Maximum number of addresses of a load balancer that are read. Addresses are compared in pairs,
+/// and members make these lists.
+const INGRESS_MAX: usize = 1000;
+
 /// Entry to a Service from outside its cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NodePorts {
@@ -222,7 +226,8 @@ impl ServiceView {
             ip_families: boxed(&spec.ip_families),
             cluster_ips: boxed(&spec.cluster_ips),
             ingress: load_balancer
-                .and_then(|status| status.ingress.clone())
+                .and_then(|status| status.ingress.as_ref())
+                .map(|all| all.iter().take(INGRESS_MAX).cloned().collect())
                 .unwrap_or_default(),
             node_ports: NodePorts::read(spec),
             balancer: BalancerRequest::read(service),

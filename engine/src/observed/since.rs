@@ -28,6 +28,11 @@ impl<T: Ord> Since<T> {
         self.0.get(key).into_iter().flat_map(BTreeMap::keys)
     }
 
+    /// Lists the services with noted facts.
+    pub(crate) fn services(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.0.keys()
+    }
+
     /// Notes all facts that hold of a service now.
     pub(crate) fn note(&mut self, key: &ServiceKey, facts: BTreeSet<T>, now: TimePoint) {
         let before = self.0.remove(key).unwrap_or_default();

@@ -178,6 +178,26 @@ fn leftovers_of_a_service_are_looked_at_too() {
 }
 
 #[test]
+fn facts_of_services_that_are_gone_are_dropped_in_a_new_term() {
+    let mut env = three_services();
+    let now = env.now();
+    env.index
+        .note_hostnames(&key("gone"), ["lb.example".into()].into());
+    env.index
+        .entry_nodes
+        .note(&key("left"), [(name("member1"), "n1".into())].into(), now);
+    assert!(env.index.take_hostnames().is_some());
+    env.index.mark_all_services();
+    let noted = ["bar", "foo", "gone", "left"].map(item);
+    assert_eq!(marked(&mut env), noted);
+    env.index.mark_all_services();
+    env.settle();
+    assert_eq!(env.index.take_hostnames(), Some([].into()));
+    env.index.mark_all_services();
+    assert_eq!(marked(&mut env), [item("bar"), item("foo")]);
+}
+
+#[test]
 fn absence_means_nothing_before_the_hub_has_listed_everything() {
     let mut index = Index::new("hub-uid");
     let now = env().now();

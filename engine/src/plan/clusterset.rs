@@ -69,6 +69,7 @@ fn plan_imports(inputs: Inputs<'_>, exports: &Exports<'_>, outcomes: &mut Outcom
     let source = Source {
         index,
         key,
+        exports,
         agreed: merged.as_ref().map(|merged| &merged.shape),
         unknown: unknown.as_deref(),
         importer: index.importer(key, now),

@@ -146,7 +146,11 @@ impl WantedCopy {
     pub(crate) fn door_to(&self, node: Option<&str>) -> Option<(SourceEndpoint<'_>, &[SlicePort])> {
         let mut endpoints = self.source.endpoints();
         let on_node = endpoints.find(|one| one.node == node);
-        let endpoint = on_node.or_else(|| self.source.endpoints().next())?;
+        let mut others = self.source.endpoints();
+        let ready = || others.find(|one| one.conditions[0] != Some(false));
+        let endpoint = on_node
+            .or_else(ready)
+            .or_else(|| self.source.endpoints().next())?;
         Some((endpoint, &self.source.ports))
     }
 

@@ -24,7 +24,7 @@ pub(crate) use self::routing::Routing;
 use super::entry_clusters::{EntryCluster, EntryClusters, EntryState};
 use super::inputs::Inputs;
 use super::placement::Placement;
-use super::provider_use::{ProviderUses, UnreachablePolicy};
+use super::provider_use::{ProviderUses, UnreachablePolicy, Unused};
 use crate::model::object::{new_meta, own_labels};
 use crate::model::{Failure, FailureKind, HubDnsEndpoint, RecordedTargets, TimePoint};
 use crate::observed::Index;
@@ -162,17 +162,39 @@ impl<'a> Entries<'a> {
         uses: &ProviderUses,
         recorded: &RecordedTargets,
     ) -> (RecordedTargets, RecordedTargets, BTreeSet<Box<str>>) {
-        let is_alone = self.names().count() == 1;
+        let index = self.inputs.index;
+        // A cluster that may be lost, or that lost its credentials, is no proof. A person may drain
+        // one without credentials.
+        let suspected = index.suspected_clusters();
+        let left_out = &self.placement.left_out;
+        let is_unused = |name: &ClusterName| Unused::everywhere(index, name).is_some();
+        let is_held = |name: &&ClusterName| {
+            suspected.contains(*name) || (left_out.contains_key(*name) && !is_unused(name))
+        };
+        let held: BTreeSet<_> = recorded.keys().filter(is_held).collect();
+        let is_alone = self
+            .names()
+            .chain(held.iter().copied())
+            .collect::<BTreeSet<_>>()
+            .len()
+            == 1;
         let mut lookups = BTreeSet::new();
+        let mut known = |name: &ClusterName| {
+            let known = recorded.get(name).cloned().unwrap_or_default();
+            match is_alone {
+                true => known,
+                false => addresses(index, known, &mut lookups),
+            }
+        };
         let (mut serving, mut standby) = (RecordedTargets::new(), RecordedTargets::new());
+        let mut needed = BTreeSet::new();
         for name in self.names().filter(|name| uses.unused(name).is_none()) {
             let (ingress, can_serve) = self.entry(name);
-            let mut found = Found::read(self.inputs.index, ingress, is_alone);
-            lookups.append(&mut found.lookups);
-            let known = recorded.get(name);
+            let mut found = Found::read(index, ingress, is_alone);
+            needed.append(&mut found.lookups);
             let targets = match can_serve {
-                None => known.cloned().unwrap_or_default(),
-                Some(_) if found.is_pending => found.with(known),
+                None => known(name),
+                Some(_) if found.is_pending => found.with(known(name)),
                 Some(_) => found.targets,
             };
             if uses.standby.contains(name) {
@@ -181,6 +203,8 @@ impl<'a> Entries<'a> {
                 serving.insert(name.clone(), targets);
             }
         }
+        serving.extend(held.into_iter().map(|name| (name.clone(), known(name))));
+        lookups.append(&mut needed);
         (serving, standby, lookups)
     }
 
@@ -227,19 +251,14 @@ fn desired_name(mcs: &McsView, hostnames: &Hostnames, entries: &Entries<'_>) -> 
         DnsKnowledge::Known(known) => known,
         _ => None,
     };
-    let recorded = known.map(HubDnsEndpoint::targets).unwrap_or_default();
+    let mut recorded = known.map(HubDnsEndpoint::targets).unwrap_or_default();
+    // Earlier versions recorded hostnames beside addresses, though no record had them.
+    retain_one_kind(&mut recorded, false);
     let in_use = entries.names().filter(|name| uses.unused(name).is_none());
     let routing = hostnames.routing();
     let routing = routing.map(|property| Routing::of(property, index, known, in_use));
     let routing = routing.map(Box::new);
-    let (mut serving, standby, lookups) = entries.targets(&uses, &recorded);
-    // A cluster that may be lost, or that lost its credentials, is no proof.
-    let suspected = index.suspected_clusters();
-    let left_out = &entries.placement.left_out;
-    let held = recorded
-        .iter()
-        .filter(|(name, _)| suspected.contains(*name) || left_out.contains_key(*name));
-    serving.extend(held.map(|(name, targets)| (name.clone(), targets.clone())));
+    let (serving, standby, lookups) = entries.targets(&uses, &recorded);
     let all = [
         (Basis::Serving, serving),
         (Basis::Standby, standby),
@@ -281,11 +300,56 @@ fn first_with_records(
     let has_record =
         |name: &ClusterName| routing.is_none_or(|routing| routing.values.contains_key(name));
     let all = all.into_iter().map(|(basis, mut targets)| {
-        targets.retain(|name, targets| !targets.is_empty() && has_record(name));
+        targets.retain(|name, _| has_record(name));
+        // A hostname was the target of the name before, and stays until its addresses are known.
+        retain_one_kind(&mut targets, true);
         (basis, records(hostnames, routing, &targets), targets)
     });
     let mut found = all.filter(|(_, records, _)| !records.is_empty());
     found.next().unwrap_or_default()
+}
+
+/// Retains the hostnames, or the addresses, of targets that have both: no name has both.
+fn retain_one_kind(targets: &mut RecordedTargets, hostnames: bool) {
+    let of = |kind: bool| {
+        targets
+            .values()
+            .flatten()
+            .any(|one| is_hostname(one) == kind)
+    };
+    let has_both = of(true) && of(false);
+    for of_cluster in targets.values_mut() {
+        of_cluster.retain(|one| !has_both || is_hostname(one) == hostnames);
+    }
+    targets.retain(|_, of_cluster| !of_cluster.is_empty());
+}
+
+fn is_hostname(target: &str) -> bool {
+    target.parse::<IpAddr>().is_err()
+}
+
+/// Replaces recorded hostnames by their addresses. One without an address stays. Adds the hostnames
+/// to `lookups`.
+fn addresses(
+    index: &Index,
+    recorded: BTreeSet<Box<str>>,
+    lookups: &mut BTreeSet<Box<str>>,
+) -> BTreeSet<Box<str>> {
+    let mut all = BTreeSet::new();
+    for target in recorded {
+        let resolved = index.resolved(&target);
+        if is_hostname(&target) && is_subdomain(&target) {
+            lookups.insert(target.clone());
+        }
+        match resolved.is_empty() {
+            true => drop(all.insert(target)),
+            false => {
+                let public = resolved.iter().filter(|ip| is_public(ip));
+                all.extend(public.map(|ip| ip.to_string().into()));
+            }
+        }
+    }
+    all.into_iter().take(TARGETS_MAX).collect()
 }
 
 /// Targets of one cluster.
@@ -331,11 +395,11 @@ impl Found {
     }
 
     /// Adds recorded targets, which a hostname without an address may have had, up to the bound.
-    fn with(self, recorded: Option<&BTreeSet<Box<str>>>) -> BTreeSet<Box<str>> {
+    fn with(self, recorded: BTreeSet<Box<str>>) -> BTreeSet<Box<str>> {
         let mut targets = self.targets;
-        for target in recorded.into_iter().flatten() {
+        for target in recorded {
             if targets.len() < TARGETS_MAX {
-                targets.insert(target.clone());
+                targets.insert(target);
             }
         }
         targets
@@ -430,6 +494,8 @@ pub(crate) enum NameState<'a> {
         routing: Option<&'a Routing>,
         /// Origin of the targets.
         basis: Basis,
+        /// Hostname whose addresses are not known yet, so that those of other clusters wait.
+        awaited: Option<&'a str>,
     },
 }
 
@@ -493,9 +559,17 @@ impl DesiredName {
                 targets: &self.targets,
                 routing: self.routing.as_deref(),
                 basis: self.basis,
+                awaited: self.awaited(),
             },
             _ => NameState::Unsettled,
         }
+    }
+
+    /// Returns the hostname that is the only target until its addresses are known.
+    fn awaited(&self) -> Option<&str> {
+        let mut targets = self.targets.values().flatten();
+        let awaited = targets.find(|one| self.lookups.contains(*one));
+        awaited.map(|host| &**host)
     }
 
     fn lacks_values(&self) -> Option<NameState<'_>> {

@@ -82,6 +82,8 @@ struct Behind {
     selected: bool,
     /// Nodes that they are on; `None` where the entry leads to all nodes.
     nodes: Option<BTreeSet<Box<str>>>,
+    /// Whether each node leads to the endpoints on itself alone.
+    is_local: bool,
 }
 
 /// Reason why an entry leads to some endpoints of the provider, and not to others.
@@ -148,6 +150,7 @@ impl Entry {
             door,
             endpoints,
             nodes,
+            is_local,
         } = match reach {
             Reach::ClusterIp => site.by_cluster_ip(service, &sources)?,
             Reach::LoadBalancer => site.by_load_balancer(service, &sources)?,
@@ -157,7 +160,11 @@ impl Entry {
         Ok(Self {
             ports,
             endpoints,
-            behind: Behind { selected, nodes },
+            behind: Behind {
+                selected,
+                nodes,
+                is_local,
+            },
             version: sources.first().map(|source| source.version.clone()),
         })
     }
@@ -194,7 +201,7 @@ impl Entry {
             return Some(Missed::NotSelected);
         }
         let mut endpoints = self.endpoints.iter();
-        let is_there = self.behind.nodes.is_none()
+        let is_there = !self.behind.is_local
             || endpoints.any(|one| node.is_some() && one.node.as_deref() == node);
         (!is_there).then_some(Missed::OnNoEntry)
     }
@@ -225,6 +232,8 @@ struct Found<'a> {
     endpoints: Vec<EntryEndpoint>,
     /// Nodes to whose endpoints it leads; `None` where it leads to all.
     nodes: Option<BTreeSet<Box<str>>>,
+    /// Whether each node leads to the endpoints on itself alone.
+    is_local: bool,
 }
 
 /// Whether a Service leads to endpoints of a slice, or would if it had the same selector
@@ -361,6 +370,9 @@ impl<'a> Site<'a> {
         sources: &[&Arc<SourceSlice>],
     ) -> Result<Found<'a>, NoEntry> {
         let service = match self.own_balancer(service) {
+            Ok(service) if service.deleting => {
+                return Err(NoEntry::of_service(service, Why::Terminating));
+            }
             Ok(service) => service,
             Err(why) if self.companion_type().is_some() => self.companion(service, why)?,
             Err(why) => return Err(NoEntry::of_service(service, why)),
@@ -434,6 +446,7 @@ impl<'a> Site<'a> {
                 number: Box::new(|port| ports.get(port)),
             },
             nodes: leading(nodes, &endpoints, ports.is_local),
+            is_local: ports.is_local,
             endpoints,
         })
     }
@@ -536,6 +549,7 @@ impl<'a> Found<'a> {
             door,
             endpoints: addresses.map(endpoint).collect(),
             nodes: None,
+            is_local: false,
         }
     }
 }

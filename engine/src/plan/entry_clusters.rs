@@ -22,8 +22,8 @@ use crate::observed::Index;
 use crate::observed::member::Member;
 use crate::observed::service::ServiceView;
 
-/// Maximum number of addresses of one entry cluster in the status: members make these lists.
-const MOST_ADDRESSES: usize = 16;
+/// Maximum number of addresses of one cluster in the status: members make these lists.
+pub(crate) const MOST_ADDRESSES: usize = 16;
 
 /// Entry clusters of one service.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,6 +66,8 @@ pub(crate) enum NoAddress {
     NoService,
     /// The Service of another writer has another type.
     OtherType,
+    /// Causeway's own Service is not of type LoadBalancer yet: causeway changes its type.
+    NotRequested,
     /// No load balancer has given the Service an address. The time is that of its creation.
     Pending(Option<Timestamp>),
 }
@@ -152,7 +154,8 @@ impl EntryClusters {
 
     /// Returns the addresses for the status, given those that it has. While the Service of an entry
     /// cluster is unknown, addresses that no known Service has, or had when it was last observed,
-    /// may be its own and stay.
+    /// may be its own and stay: for each such entry cluster at most [`MOST_ADDRESSES`], the oldest
+    /// first.
     pub(crate) fn ingress(
         &self,
         index: &Index,
@@ -160,7 +163,11 @@ impl EntryClusters {
         stored: &[LoadBalancerIngress],
     ) -> Vec<LoadBalancerIngress> {
         let used: Vec<_> = self.addresses(stored).flat_map(|(_, all)| all).collect();
-        if !self.all.values().any(EntryCluster::may_have_others) {
+        let serve = self.serve();
+        let unknown = self.all.values();
+        let unknown = unknown.filter(|entry| entry.may_have_others(serve));
+        let room = unknown.count() * MOST_ADDRESSES;
+        if room == 0 {
             return used.into_iter().cloned().collect();
         }
         let is_known = |address: &LoadBalancerIngress| {
@@ -170,21 +177,45 @@ impl EntryClusters {
             let mut known = services.flat_map(|service| &service.ingress);
             known.any(|one| one == address)
         };
-        let stays = |address: &&LoadBalancerIngress| used.contains(address) || !is_known(address);
-        let mut all: Vec<_> = stored.iter().filter(stays).cloned().collect();
-        for address in used {
-            if !all.contains(address) {
-                all.push(address.clone());
-            }
-        }
-        all
+        with_former(stored, &used, room, is_known)
     }
 }
 
+/// Returns the addresses in use, and at most `room` stored ones that nobody is known to have, the
+/// oldest first.
+pub(crate) fn with_former(
+    stored: &[LoadBalancerIngress],
+    used: &[&LoadBalancerIngress],
+    mut room: usize,
+    is_known: impl Fn(&LoadBalancerIngress) -> bool,
+) -> Vec<LoadBalancerIngress> {
+    let stays = |address: &&LoadBalancerIngress| {
+        if used.contains(address) {
+            return true;
+        }
+        let is_former = room > 0 && !is_known(address);
+        room -= usize::from(is_former);
+        is_former
+    };
+    let mut all: Vec<_> = stored.iter().filter(stays).cloned().collect();
+    for address in used {
+        if !all.contains(address) {
+            all.push((*address).clone());
+        }
+    }
+    all
+}
+
 impl EntryCluster {
-    /// Whether addresses that no known Service has may be its own.
-    fn may_have_others(&self) -> bool {
-        self.addresses.is_none() && !matches!(self.state, EntryState::Unused(_))
+    /// Whether addresses that no known Service has may be its own and in the status. `serve` if
+    /// some entry cluster serves.
+    fn may_have_others(&self, serve: bool) -> bool {
+        let is_out = match self.state {
+            EntryState::Unused(_) => true,
+            EntryState::GivenUp => serve,
+            _ => false,
+        };
+        self.addresses.is_none() && !is_out
     }
 }
 
@@ -213,6 +244,8 @@ impl Planner<'_> {
                 _ if index.suspected_clusters().contains(name) => EntryState::Unknown,
                 (Some(why), ..) => EntryState::Unused(why),
                 (None, Some(member), Some(service)) => self.of_service(member, service),
+                // Nothing was observed since a restart: the outage alone decides.
+                _ if self.is_given_up() => EntryState::GivenUp,
                 _ => EntryState::Unknown,
             },
         }
@@ -228,6 +261,11 @@ impl Planner<'_> {
         unused.filter(|_| Unused::excludes(index, name))
     }
 
+    /// Whether the cluster has been unreachable for longer than the service permits.
+    fn is_given_up(&self) -> bool {
+        self.uses.unused(self.name).is_some() || self.uses.standby.contains(self.name)
+    }
+
     fn of_service(&self, member: &Member, service: Option<&ServiceView>) -> EntryState {
         let Some(service) = service else {
             return EntryState::NoAddress(NoAddress::NoService);
@@ -237,16 +275,17 @@ impl Planner<'_> {
             return EntryState::NoAddress(NoAddress::OtherType);
         }
         if service.ingress.is_empty() {
-            return EntryState::NoAddress(NoAddress::Pending(service.created));
+            return EntryState::NoAddress(match service.shape.load_balancer {
+                true => NoAddress::Pending(service.created),
+                false => NoAddress::NotRequested,
+            });
         }
-        let is_given_up =
-            self.uses.unused(self.name).is_some() || self.uses.standby.contains(self.name);
         let is_synced = self.request.index.member_state(self.name) == MemberState::Synced;
         match self.usable(member, service) {
             Usable::No => EntryState::NoEndpoint {
                 is_local: leads_to_own_pods(service),
             },
-            _ if is_given_up => EntryState::GivenUp,
+            _ if self.is_given_up() => EntryState::GivenUp,
             Usable::Yes if is_synced => EntryState::Serves,
             Usable::Yes | Usable::Unknown => EntryState::Unknown,
         }

@@ -112,10 +112,8 @@ impl ProviderUses {
                 }
                 None => {}
             }
-            let state = index.member_state(name);
-            let Some(end) = patience.and_then(|patience| state.unreachable_for(patience)) else {
-                continue;
-            };
+            let end = patience.and_then(|patience| index.unreachable_for(name, patience));
+            let Some(end) = end else { continue };
             if end <= now
                 && let Some(until) = index.answers_until(name, now)
             {

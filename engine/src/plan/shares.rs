@@ -171,13 +171,18 @@ impl Request<'_> {
         let mut is_known = own.is_some();
         let own = own.filter(|own| own.iter().any(|all| !all.is_empty()));
         let mut found: Vec<_> = own.map(|own| (consumer, own, true)).into_iter().collect();
+        let held = self.held(member);
         for provider in self.active(consumer, tiers) {
             match self.hashes(provider, consumer, frontend, shares.seed) {
                 Some(hashes) => found.push((provider.name, hashes, false)),
-                None => is_known = false,
+                None => {
+                    // Slices that are not behind a change of the ports are copied all the same.
+                    is_known = false;
+                    let cuts = [0, 1].map(|family| held.of(provider.name, family).flatten());
+                    shares.cuts.insert(provider.name.clone(), cuts);
+                }
             }
         }
-        let held = self.held(member);
         let (key, exposure) = (self.of.key, self.of.exposure);
         let noted = self.of.index.noted_tiers(key, exposure, consumer);
         let since = noted.and_then(|noted| noted.spare_since);

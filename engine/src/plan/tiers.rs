@@ -138,10 +138,12 @@ impl Request<'_> {
     /// Decides which providers a consumer uses while no other is ready, before any tier is known.
     /// An unreachable provider whose endpoints answer causeway-agent in the consumer is used as it
     /// is. One whose endpoints do not answer there is not, as long as another has ready endpoints
-    /// for it.
+    /// for it. Providers that no tier takes are not used at all and do not count.
     fn demoted(&self, consumer: &ClusterName, member: &Member, frontend: &Frontend<'_>) -> Tiers {
+        let unreachable = self.unreachable.iter();
+        let unreachable = unreachable.filter(|name| self.is_taken(consumer, name));
         let mut demoted = Tiers {
-            unreachable: self.unreachable.clone(),
+            unreachable: unreachable.cloned().collect(),
             ..Tiers::default()
         };
         if !self.chooses || !self.index.reports_paths(consumer) {
@@ -149,7 +151,9 @@ impl Request<'_> {
         }
         let paths = member.paths();
         let mut ends = Vec::new();
-        for provider in self.providers.iter().filter(|one| one.name != consumer) {
+        let taken = self.providers.iter();
+        let taken = taken.filter(|one| self.is_taken(consumer, one.name));
+        for provider in taken.clone().filter(|one| one.name != consumer) {
             let name = provider.name;
             let Some(report) = paths.report(name, self.now) else {
                 continue;
@@ -162,7 +166,7 @@ impl Request<'_> {
             ends.extend(paths.until(name, self.now).filter(|_| matters));
         }
         let is_other = |provider: &&Provider<'_>| !demoted.is_demoted(provider.name);
-        let mut others = self.providers.iter().filter(is_other);
+        let mut others = taken.filter(is_other);
         let own = self.own_readiness(member, frontend);
         let network = self.index.network(consumer);
         let has_ready = |readiness: Option<Readiness>| readiness.is_some_and(|one| one.ready > 0);
@@ -175,6 +179,14 @@ impl Request<'_> {
         }
         demoted.again_at = ends.into_iter().min();
         demoted
+    }
+
+    /// Whether the consumer uses a provider: some tier of the preference takes it.
+    fn is_taken(&self, consumer: &ClusterName, provider: &ClusterName) -> bool {
+        self.preference.is_none_or(|preference| {
+            let mut tiers = preference.tiers().iter();
+            tiers.any(|tier| takes(self.index, tier, consumer, provider))
+        })
     }
 
     /// Returns the readiness of the consumer's own pods. Natively they are in its Service's own

@@ -37,13 +37,19 @@ impl Reconciler<'_> {
         let item = Item::Cluster(name.clone());
         let mut outcome = Outcome::default();
         self.write_queue.retract(&TargetCluster::Hub, &item);
-        if keeps_clusters && let Some(write) = profile::write(self.index, name) {
+        if keeps_clusters && let Some(write) = profile::write(self.index, name, self.now) {
+            let is_paused = self.is_paused(&write);
             self.enqueue(&TargetCluster::Hub, &item, write, &mut outcome);
-            return outcome.into();
+            // The status does not wait for a profile's patch that is refused or contested.
+            if !is_paused {
+                return outcome.into();
+            }
         }
         let Some(cluster) = self.index.cluster(name) else {
-            return ClusterOutcome::Stays;
+            return outcome.into();
         };
+        let deleted_at = profile::deleted_at(self.index, name, self.now);
+        earlier(&mut outcome.again_at, deleted_at.map(|at| at.instant));
         match cluster.removed_since {
             None => {
                 let is_written = keeps_clusters && self.keep(name, cluster, &mut outcome);

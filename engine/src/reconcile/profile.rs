@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::messages;
 use crate::model::{
-    ObjectEvent, ObservedVersion, Operation, Profile, ProfileId, ProfileProblem, Write,
+    ObjectEvent, ObservedVersion, Operation, Profile, ProfileId, ProfileProblem, TimePoint, Write,
 };
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
 
 /// Returns the write that makes the Cluster of that name as its ClusterProfile says, or deletes it
 /// because the profile is gone. Returns `None` if it is so, or is not causeway's to change.
-pub(super) fn write(index: &Index, name: &ClusterName) -> Option<Write> {
+pub(super) fn write(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Write> {
     let profiles = index.profiles();
     let Some(cluster) = index.cluster(name) else {
         return creation(index.hub_uid(), profiles.eldest(name)?);
@@ -25,9 +25,10 @@ pub(super) fn write(index: &Index, name: &ClusterName) -> Option<Write> {
     if cluster.removed_since.is_some() {
         return None;
     }
+    let gone_at = || profiles.gone_at(name, made.namespace);
     let operation = match profiles.get(name, made.namespace) {
         Some(profile) => Operation::PatchCluster(name.clone(), patch(cluster, profile)?),
-        None if profiles.are_without(name, made.namespace) => {
+        None if gone_at().is_some_and(|at| at <= now) => {
             let observed = ObservedVersion {
                 uid: cluster.uid.clone(),
                 resource_version: cluster.resource_version.clone(),
@@ -37,6 +38,14 @@ pub(super) fn write(index: &Index, name: &ClusterName) -> Option<Write> {
         None => return None,
     };
     Some(Write::new(operation))
+}
+
+/// Returns the time at which the Cluster is deleted because its ClusterProfile is gone, if that is
+/// later than `now`.
+pub(super) fn deleted_at(index: &Index, name: &ClusterName, now: TimePoint) -> Option<TimePoint> {
+    let made = index.cluster(name)?.made_of()?;
+    let at = index.profiles().gone_at(name, made.namespace);
+    at.filter(|at| now < *at)
 }
 
 fn creation(hub: &str, profile: &Profile) -> Option<Write> {

@@ -9,7 +9,7 @@ use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
 use crate::fixtures::{Environment, env, hub_event, key, name};
 use crate::messages::events::member_leftovers;
-use crate::model::{Failure, FailureKind, MemberEvent, MemberState, Signal};
+use crate::model::{Configuration, Failure, FailureKind, MemberEvent, MemberState, Signal};
 use crate::removal::Leftovers;
 
 mod profiles;
@@ -72,6 +72,37 @@ fn a_cluster_gets_finalizer_version_and_condition_where_they_are_causeways_to_ke
         ready(&env, "member1"),
         "Ready True Synced: Services and EndpointSlices are watched"
     );
+    env.assert_at_rest();
+}
+
+#[test]
+fn generation_whose_credentials_are_awaited_is_not_observed() {
+    let mut env = both(true);
+    let observed = |env: &Environment| {
+        let cluster = stored(env, "member1");
+        let observed = &cluster["status"]["conditions"][0]["observedGeneration"];
+        let generations = [observed, &cluster["metadata"]["generation"]];
+        generations.map(|one| one.as_i64().unwrap_or_default())
+    };
+    let member1 = name("member1");
+    let spec = json!({"spec": {"apiEndpoint": "https://10.96.0.1:443"}});
+    let now = env.now();
+    env.index
+        .note_configuration(&member1, Configuration::Awaited, now);
+    env.on_hub(cluster("member1").with(spec)).settle();
+    assert_eq!(observed(&env), [1, 2]);
+    assert!(ready(&env, "member1").starts_with("Ready True Synced"));
+    let broken = Signal::Failed(Failure::timeout());
+    env.observe("member1", MemberEvent::Slices(broken)).settle();
+    assert!(ready(&env, "member1").starts_with("Ready True Synced"));
+    env.lose("member1").settle();
+    assert_eq!(observed(&env), [1, 2]);
+    assert!(ready(&env, "member1").starts_with("Ready False Unreachable"));
+    let now = env.now();
+    env.index
+        .note_configuration(&member1, Configuration::Valid, now);
+    env.settle();
+    assert_eq!(observed(&env), [2, 2]);
     env.assert_at_rest();
 }
 

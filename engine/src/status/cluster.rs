@@ -58,11 +58,12 @@ pub(crate) fn status(
     };
     let reason = facts.reason()?;
     let message = facts.message();
-    let ready = ready(&state, cluster, reason, &message);
+    let ready = ready(&state, was_ready(member, cluster), reason, &message);
     let mut conditions = cluster.conditions.clone();
     let mut put = |type_, text: (&str, &str), state: &ConditionState| {
         let desired = DesiredCondition { type_, text, state };
-        set(&mut conditions, desired, cluster.generation, now);
+        let observed = observed_generation(member, cluster, type_);
+        set(&mut conditions, desired, observed, now);
     };
     put(READY, (reason.as_str(), &message), &ready);
     if let Some((text, state)) = member.and_then(|member| clusterset_api(member, now)) {
@@ -97,25 +98,20 @@ pub(crate) fn status(
 }
 
 /// Returns the state of the condition Ready.
-fn ready(
-    state: &MemberState,
-    cluster: &ClusterView,
-    reason: Reason,
-    message: &str,
-) -> ConditionState {
+fn ready(state: &MemberState, was_ready: bool, reason: Reason, message: &str) -> ConditionState {
     match reason {
         Reason::Synced => ConditionState::True,
         // A process that has just started has not observed a reason against it.
-        _ if *state == MemberState::Syncing && was_ready(cluster) => ConditionState::Unchanged,
+        _ if *state == MemberState::Syncing && was_ready => ConditionState::Unchanged,
         _ => ConditionState::failed(reason, message),
     }
 }
 
-/// Whether the Cluster, as it is now, was reported as ready.
-fn was_ready(cluster: &ClusterView) -> bool {
-    find(&cluster.conditions, READY).is_some_and(|ready| {
-        ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
-    })
+/// Whether the Cluster, as it is watched now, was reported as ready.
+fn was_ready(member: Option<&Member>, cluster: &ClusterView) -> bool {
+    let observed = observed_generation(member, cluster, READY);
+    find(&cluster.conditions, READY)
+        .is_some_and(|ready| ready.status == TRUE && ready.observed_generation == Some(observed))
 }
 
 /// Returns the state of the condition that reports suspended deletions.
@@ -141,8 +137,20 @@ fn note_transition(conditions: &mut [Condition], type_: &str, since: Timestamp) 
 fn outdated(member: &Member) -> Option<&ConfigurationError> {
     match member.configuration() {
         Configuration::Outdated(error) => Some(error),
-        Configuration::Valid | Configuration::Refused(_) => None,
+        Configuration::Valid | Configuration::Awaited | Configuration::Refused(_) => None,
     }
+}
+
+/// Returns the generation of the Cluster that a condition reports on. While the credentials of the
+/// current one are awaited, the member is watched as an earlier one requests it.
+fn observed_generation(member: Option<&Member>, cluster: &ClusterView, type_: &str) -> i64 {
+    let is_awaited = |member: &Member| *member.configuration() == Configuration::Awaited;
+    if !member.is_some_and(is_awaited) {
+        return cluster.generation;
+    }
+    let stored = find(&cluster.conditions, type_);
+    let observed = stored.and_then(|condition| condition.observed_generation);
+    observed.unwrap_or_default()
 }
 
 /// Returns the message and state of the condition that reports whether the member takes part in the

@@ -1,5 +1,6 @@
 //! Report on the entry clusters of a MultiClusterService of type LoadBalancer.
 
+use causeway::domain::ClusterName;
 use k8s_openapi::jiff::Timestamp;
 
 use super::condition_state::ConditionState;
@@ -12,7 +13,7 @@ use crate::reasons::Reason;
 
 impl View<'_> {
     /// Returns the state of Ready where no entry cluster has an address; `None` if one has, or may
-    /// have. A new Service may lack one for a while.
+    /// have. A new load balancer may lack one for a while.
     pub(super) fn without_address(&self) -> Option<ConditionState> {
         let entries = self.desired.entry_clusters.as_ref()?;
         let lacks = |entry: &EntryCluster| {
@@ -26,7 +27,10 @@ impl View<'_> {
         if !all.all(|(_, entry)| lacks(entry)) {
             return None;
         }
-        if self.address_awaited_until().is_some() {
+        let not_requested = EntryState::NoAddress(NoAddress::NotRequested);
+        let mut states = entries.iter().map(|(_, entry)| &entry.state);
+        let is_pending = states.any(|state| *state == not_requested);
+        if is_pending || self.address_awaited_until().is_some() {
             return Some(ConditionState::Unchanged);
         }
         let message = entry_clusters::without_address(self.key, entries);
@@ -34,20 +38,30 @@ impl View<'_> {
     }
 
     /// Returns the time until which the first new Service of an entry cluster may lack an address
-    /// without a problem.
+    /// without a problem. A Service that changes its type to LoadBalancer counts as new.
     pub(super) fn address_awaited_until(&self) -> Option<TimePoint> {
         let entries = self.desired.entry_clusters.as_ref()?;
-        let awaited = entries.iter().filter_map(|(_, entry)| match entry.state {
-            EntryState::NoAddress(NoAddress::Pending(created)) => {
-                let created = created.filter(|created| *created <= self.now.wall)?;
-                let until = created
-                    .saturating_add(SEEN_WITHIN)
-                    .unwrap_or(Timestamp::MAX);
-                Some(self.now.at_wall(until))
-            }
-            _ => None,
-        });
+        let awaited = entries
+            .iter()
+            .filter_map(|(name, entry)| match entry.state {
+                EntryState::NoAddress(NoAddress::Pending(created)) => self.patience(name, created),
+                _ => None,
+            });
         awaited.filter(|until| self.now < *until).min()
+    }
+
+    /// Returns the time until which the load balancer of a Service, which was created at that time,
+    /// may take to give it an address.
+    fn patience(&self, name: &ClusterName, created: Option<Timestamp>) -> Option<TimePoint> {
+        let created = created.filter(|created| *created <= self.now.wall);
+        let of_new = created.map(|created| {
+            let until = created.saturating_add(SEEN_WITHIN);
+            self.now.at_wall(until.unwrap_or(Timestamp::MAX))
+        });
+        let member = self.member(name);
+        let changed = member.and_then(|member| member.load_balancer_since(self.key));
+        let of_changed = changed.map(|since| since.after(SEEN_WITHIN));
+        of_new.into_iter().chain(of_changed).max()
     }
 
     /// Returns the number of entry clusters, and of those whose addresses are in the status; `None`

@@ -202,6 +202,24 @@ fn other_content_is_written_and_fought_over_again() {
 }
 
 #[test]
+fn write_of_other_content_ends_the_pause_until_the_next_conflict() {
+    let mut ring = ring();
+    ring.write_conflict(7);
+    assert!(ring.held(7));
+    assert_eq!(ring.write(8), None);
+    assert!(!ring.held(7) && !ring.held(8));
+    assert_eq!(ring.write(7), None, "one try");
+    assert!(!ring.held(7));
+    ring.pass(SECOND);
+    let expected = WriteConflict {
+        pause: PAUSE * 2,
+        is_new: false,
+    };
+    assert_eq!(ring.write(7), Some(expected));
+    assert!(ring.held(7));
+}
+
+#[test]
 fn what_was_written_long_ago_is_forgotten() {
     let mut ring = ring();
     for number in 0..100 {

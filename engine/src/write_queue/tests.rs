@@ -556,6 +556,22 @@ fn what_was_enqueued_while_a_write_was_under_way_is_to_be_enqueued_again() {
 }
 
 #[test]
+fn paused_write_removes_the_earlier_write_that_waits() {
+    let mut desk = wide();
+    for _ in 0..=crate::write_conflict::ROUNDS {
+        desk.enqueue("member1", "a", "same");
+        let dispatch = desk.ready().pop().expect("a dispatch");
+        assert_eq!(desk.finish(&dispatch, fine(&dispatch)), None);
+        desk.wait(FOLD);
+    }
+    assert_eq!(desk.enqueue("member1", "a", "other"), Enqueued::Accepted);
+    let paused = desk.enqueue("member1", "a", "same");
+    assert!(matches!(paused, Enqueued::Later(_)), "{paused:?}");
+    assert!(desk.ready().is_empty());
+    assert!(!desk.write_queue.holds(&item("a")));
+}
+
+#[test]
 fn unconcerned_item_visits_no_conflict_of_others() {
     let mut desk = wide();
     for number in 0..100 {

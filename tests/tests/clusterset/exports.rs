@@ -210,7 +210,8 @@ async fn exported_label_never_changes_the_owner_of_an_import() {
         .label("karmada.io/managed", "true")
         .label("app.kubernetes.io/managed-by", "somebody")
         .label("mcs.causeway.dev/hub", "another")
-        .annotation("kubectl.kubernetes.io/last-applied-configuration", "{}");
+        .annotation("kubectl.kubernetes.io/last-applied-configuration", "{}")
+        .annotation("meta.helm.sh/release-name", "shop");
     export.create(turn.member("member1"), &turn).await;
     turn.imported_from("member2", &["member1"]).await;
     turn.unexport("member1").await;

@@ -197,6 +197,39 @@ async fn a_plugin_gives_the_token_and_a_failure_of_it_ends_nothing() {
     assert_eq!(edge.engaged_at(), "https://127.0.0.1:1/");
 }
 
+#[tokio::test]
+async fn plugin_ends_once_the_profile_does_not_name_it() {
+    let script = format!(
+        "echo '{{\"apiVersion\":\"{VERSION}\",\"kind\":\"ExecCredential\",\"status\":{{\"token\":\"abc\"}}}}'"
+    );
+    let file = json!({"providers": [
+        {"name": "p", "execConfig": {
+            "apiVersion": VERSION, "command": "/bin/sh", "args": ["-c", script],
+        }},
+        {"name": "s", "execConfig": {"command": "builtin:secretreader"}},
+    ]});
+    for is_by_secret in [true, false] {
+        let providers = Providers::read(file.to_string().as_bytes()).expect("providers");
+        let mut edge = Edge::new(providers).await;
+        edge.note_secret(SECRETS, json!({"metadata": {"name": "edge"}}));
+        edge.note_profile("p", "https://127.0.0.1:1");
+        assert_eq!(edge.reconsider(), Outcome::Pending);
+        assert_eq!(edge.hear_plugin().await, Outcome::Engaged(1));
+        assert_eq!(edge.fleet.renewals.len(), 1);
+        let expected = if is_by_secret {
+            edge.note_profile("s", "https://127.0.0.1:1");
+            Outcome::Unchanged
+        } else {
+            edge.fleet.note_clusters(&Signal::Applied(from(json!({
+                "metadata": {"name": "edge", "uid": "uid-of-edge"}, "spec": {},
+            }))));
+            Outcome::Kept(ConfigurationError::NoSecretRef)
+        };
+        assert_eq!(edge.reconsider(), expected);
+        assert!(edge.fleet.renewals.is_empty(), "{is_by_secret}");
+    }
+}
+
 const VERSION: &str = "client.authentication.k8s.io/v1";
 
 #[tokio::test]

@@ -28,6 +28,13 @@ fn cluster(annotations: &serde_json::Value) -> api::Cluster {
     .expect("a Cluster")
 }
 
+/// Returns the Cluster of a member whose agent gives its credentials.
+fn by_agent() -> api::Cluster {
+    cluster(&json!({
+        "mcs.causeway.dev/tunnel": "true", "mcs.causeway.dev/credentials": "agent",
+    }))
+}
+
 /// A fleet with the Cluster `edge`, whose agent gives its credentials.
 struct Stage {
     fleet: Fleet,
@@ -48,10 +55,7 @@ impl Stage {
         };
         let settings = member::Settings::default();
         let mut fleet = Fleet::new(credentials, settings, sender, process.tasks.clone());
-        let annotations = json!({
-            "mcs.causeway.dev/tunnel": "true", "mcs.causeway.dev/credentials": "agent",
-        });
-        fleet.note_clusters(&Signal::Applied(cluster(&annotations)));
+        fleet.note_clusters(&Signal::Applied(by_agent()));
         let day = Duration::from_secs(24 * 3600);
         let authority = Authority::new("member", day, SystemTime::now()).expect("an authority");
         Self {
@@ -132,6 +136,26 @@ async fn unreached_agent_makes_its_member_unreachable_and_ends_no_engagement() {
     let kept = Outcome::Kept(ConfigurationError::PullWithoutCredentials);
     assert_eq!(stage.fleet.reconsider(&edge()), kept);
     assert!(stage.fleet.renewals.is_empty());
+}
+
+#[tokio::test]
+async fn engaged_member_awaits_the_first_token_of_its_agent() {
+    let mut stage = Stage::new(Some("http://127.0.0.1:1"), None).await;
+    assert_eq!(stage.fleet.reconsider(&edge()), Outcome::Pending);
+    let first = stage.given("https://10.96.0.1:443", b"one");
+    assert_eq!(stage.hear(first), Outcome::Engaged(1));
+    // Its credentials are not of its agent for a while.
+    let tunnelled = cluster(&json!({"mcs.causeway.dev/tunnel": "true"}));
+    stage.fleet.note_clusters(&Signal::Applied(tunnelled));
+    let kept = Outcome::Kept(ConfigurationError::PullWithoutCredentials);
+    assert_eq!(stage.fleet.reconsider(&edge()), kept);
+    stage.fleet.note_clusters(&Signal::Applied(by_agent()));
+    assert_eq!(stage.fleet.reconsider(&edge()), Outcome::Awaited);
+    let away = Failure::new(FailureKind::Network, "its agent is not connected");
+    assert_eq!(stage.hear(Err(away.clone())), Outcome::Awaited);
+    let second = stage.given("https://10.96.0.1:443", b"two");
+    assert_eq!(stage.hear(second), Outcome::Renewed);
+    assert_eq!(stage.hear(Err(away)), Outcome::Unchanged);
 }
 
 #[tokio::test]

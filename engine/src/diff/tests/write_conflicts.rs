@@ -108,6 +108,22 @@ fn a_copy_that_somebody_deletes_again_and_again_is_left_to_them_until_its_source
 }
 
 #[test]
+fn content_of_a_conflict_is_written_again_after_other_content() {
+    let mut env = provided();
+    for _ in 0..20 {
+        if let Some(copy) = env.copies("member2", "foo").pop() {
+            env.off("member2", Kind::Slice, &copy.metadata.name.expect("a name"));
+        }
+        env.pass(SECOND);
+    }
+    assert_eq!(env.copies("member2", "foo"), []);
+    for address in ["10.1.0.9", "10.1.0.5"] {
+        env.on("member1", source(address)).settle();
+        assert_eq!(env.addresses("member2", "foo"), [address]);
+    }
+}
+
+#[test]
 fn a_finalizer_that_somebody_takes_off_again_and_again_is_reported() {
     let mut env = provided();
     for _ in 0..20 {

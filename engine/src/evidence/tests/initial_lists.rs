@@ -157,6 +157,18 @@ fn many_services_that_the_hubs_initial_list_lacks_are_not_requested_before_a_sec
 }
 
 #[test]
+fn removed_member_leaves_no_suspected_deletions_behind() {
+    let mut env = exposing(12);
+    env.forgets("hub", Kind::Mcs, 0).restart().pass(EARLY);
+    assert_eq!(env.index.hub_suspended_deletions(), 12);
+    env.off_hub(Kind::Cluster, "member3").deliver();
+    env.index.remove_cluster(&name("member3"));
+    env.pass(LATER);
+    assert_eq!(env.index.hub_suspended_deletions(), 0);
+    assert_eq!(env.looked_up.len(), 12, "leftovers in member2");
+}
+
+#[test]
 fn what_is_there_although_an_initial_list_lacks_it_is_found_by_a_second_one() {
     for kind in [Kind::Service, Kind::Slice] {
         let mut env = exposing(2);

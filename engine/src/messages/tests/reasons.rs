@@ -125,6 +125,7 @@ fn name_words(reason: Reason) -> Words {
         targets: &targets,
         routing: None,
         basis,
+        awaited: None,
     };
     let routing = Routing {
         property: "aws/region".into(),
@@ -234,7 +235,7 @@ fn words(reason: Reason) -> Words {
         R::NotPropagated | R::ControllerNotRunning => Words::Elsewhere,
         // The domain crate has the sentence for the webhook, too.
         R::NotAMember => Words::Elsewhere,
-        R::NotExposed => leftovers::not_exposed(key, [(one, "timeout")].into_iter()).into(),
+        R::NotExposed => leftovers::not_exposed(key, [(one, "timeout")].into_iter().take(0)).into(),
         R::Leftovers => leftovers::leftovers(key, [one]).into(),
         R::ImportWithoutExport => leftovers::import_without_export(key, one, None).into(),
         R::Deleting => native::deleting(key, vec![one], ["a/b"].into_iter()).into(),

@@ -5,8 +5,9 @@ use causeway_wire::{ContentHash, RawSlice, Unreadable};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 /// Labels of a copy that causeway decides.
-pub(crate) const CONTENT_LABELS: [&str; 6] = [
+pub(crate) const CONTENT_LABELS: [&str; 7] = [
     labels::SERVICE_NAME,
+    labels::HEADLESS_SERVICE,
     labels::SLICE_MANAGED_BY,
     labels::SOURCE_CLUSTER,
     labels::MULTICLUSTER_SERVICE_NAME,

@@ -22,7 +22,11 @@ impl Member {
                     (key_of(&object.metadata), ServiceView::read(&object))
                 {
                     held.extend([key.clone(), view.service(&key)]);
+                    let has_other_type = self.has_other_type(&key);
                     self.services.apply_ack(key.clone(), view, tombstones, now);
+                    if has_other_type {
+                        self.note_load_balancer(key.clone(), now);
+                    }
                     self.note_companion(&key);
                 }
             }

@@ -11,6 +11,7 @@ use super::written::Changed;
 use super::{Member, View};
 use crate::evidence::list::ListEvidence;
 use crate::model::map::HashSet;
+use crate::model::object::key_of;
 use crate::model::served::Served;
 use crate::model::slice::{ObservedSlice, ServiceNames, SliceRole, SliceScope, Uid};
 use crate::model::{MemberEvent, ObservedNode, Signal, TimePoint};
@@ -26,15 +27,6 @@ impl Member {
         if self.refusals.is_another_cluster && !of_anybody {
             return changed;
         }
-        if matches!(
-            event,
-            MemberEvent::Identified(_) | MemberEvent::Probed(Ok(()))
-        ) {
-            self.recorded_outage = None;
-        }
-        if of_anybody {
-            self.earlier_failure = None;
-        }
         match event {
             MemberEvent::Identified(identity) => self.identify(identity),
             // A cluster in use is never too old: its endpoints would be withdrawn.
@@ -42,8 +34,7 @@ impl Member {
                 if identity.release < KubernetesVersion::OLDEST_MEMBER => {}
             MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
             MemberEvent::ClusterId(id) => self.reported_id = Some(id),
-            MemberEvent::Probed(Ok(())) => self.probe_failure = None,
-            MemberEvent::Probed(Err(failure)) => failure.note(&mut self.probe_failure),
+            MemberEvent::Probed(outcome) => self.note_probe(outcome),
             MemberEvent::Served(served) => self.note_served(served, &mut changed),
             MemberEvent::NotDiscovered(failure) => {
                 failure.note(&mut self.clusterset.not_discovered);
@@ -139,6 +130,11 @@ impl Member {
 
     fn apply_services(&mut self, signal: Signal<Service>, changed: &mut Changed, now: TimePoint) {
         self.evidence.services.observe(&signal, now);
+        let applied = match &signal {
+            Signal::Applied(service) => key_of(&service.metadata),
+            _ => None,
+        };
+        let of_other_type = applied.filter(|key| self.has_other_type(key));
         let read = |service: &Service| ServiceView::read(service);
         let tombstones = &mut self.evidence.tombstones;
         self.services
@@ -146,7 +142,15 @@ impl Member {
         for key in &changed.keys {
             self.note_companion(key);
         }
+        if let Some(key) = of_other_type {
+            self.note_load_balancer(key, now);
+        }
         let services = &self.services;
+        let is_balanced = |key: &ServiceKey| {
+            let service = services.view(key);
+            service.is_some_and(|service| service.shape.load_balancer)
+        };
+        self.load_balancers.retain(|key, _| is_balanced(key));
         self.companions
             .retain(|_, companion| services.get(companion).is_some());
         let imported = changed.keys.iter().filter_map(ServiceKey::underived);
@@ -219,6 +223,20 @@ impl Member {
             } else {
                 self.awaited_slices.remove(key);
             }
+        }
+    }
+
+    /// Whether the member has the Service, and it is no load balancer.
+    pub(super) fn has_other_type(&self, key: &ServiceKey) -> bool {
+        let service = self.services.view(key);
+        service.is_some_and(|service| !service.shape.load_balancer)
+    }
+
+    /// Notes that a Service of another type has become a load balancer, if it has.
+    pub(super) fn note_load_balancer(&mut self, key: ServiceKey, now: TimePoint) {
+        let service = self.services.view(&key);
+        if service.is_some_and(|service| service.shape.load_balancer) {
+            self.load_balancers.insert(key, now);
         }
     }
 

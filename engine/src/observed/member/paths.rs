@@ -1,5 +1,7 @@
 //! Paths from a member to other clusters, as causeway-agent reports them there.
 
+use std::collections::BTreeSet;
+
 use causeway::domain::ClusterName;
 use causeway::domain::path::{Path, PathLease, PathReport, REPORTS_MAX, VALID};
 
@@ -35,16 +37,21 @@ impl Paths {
         unseen.filter_map(|lease| Some((&lease.source, lease.report.as_ref()?)))
     }
 
-    /// Applies an event of the watch. Returns whether a path changed.
-    pub(super) fn apply(&mut self, signal: Signal<Option<PathLease>>, now: TimePoint) -> bool {
+    /// Applies an event of the watch. Returns the clusters to which the path changed.
+    pub(super) fn apply(
+        &mut self,
+        signal: Signal<Option<PathLease>>,
+        now: TimePoint,
+    ) -> BTreeSet<ClusterName> {
         let most = usize::from(REPORTS_MAX);
         match signal {
             Signal::Listed(leases) => {
                 let listed = leases.into_iter().flatten().take(most);
                 let listed = listed.map(|lease| (lease.source.clone(), lease)).collect();
                 let before = Self(std::mem::replace(&mut self.0, listed));
-                let mut all = before.0.keys().chain(self.0.keys());
-                all.any(|source| before.get(source, now) != self.get(source, now))
+                let all = before.0.keys().chain(self.0.keys());
+                let changed = all.filter(|source| before.get(source, now) != self.get(source, now));
+                changed.cloned().collect()
             }
             Signal::Applied(Some(lease)) => {
                 let source = lease.source.clone();
@@ -52,14 +59,16 @@ impl Paths {
                 if self.0.len() < most || self.0.contains_key(&source) {
                     self.0.insert(source.clone(), lease);
                 }
-                before != self.get(&source, now)
+                let is_changed = before != self.get(&source, now);
+                is_changed.then_some(source).into_iter().collect()
             }
             Signal::Deleted(Some(lease)) => {
                 let before = self.get(&lease.source, now);
                 self.0.remove(&lease.source);
-                before.is_some()
+                let changed = before.map(|_| lease.source);
+                changed.into_iter().collect()
             }
-            _ => false,
+            _ => BTreeSet::new(),
         }
     }
 }

@@ -24,16 +24,27 @@ pub(super) struct Scope {
     /// Services of which a list lacks sources that copies record. They are unknown until a second
     /// list.
     lacking: HashSet<ServiceKey>,
+    /// Whether the request for that second list ended with an earlier engagement.
+    is_request_lost: bool,
 }
 
 impl Scope {
     /// Applies a report of the watch of the scope.
     pub(super) fn observe<K>(&mut self, signal: &Signal<K>, changed: &mut Changed) {
         match signal {
-            Signal::Listed(_) => self.covered = self.watched.clone(),
+            Signal::Listed(_) => {
+                self.covered = self.watched.clone();
+                let is_request_lost = std::mem::take(&mut self.is_request_lost);
+                changed.second_list |= is_request_lost && !self.lacking.is_empty();
+            }
             Signal::Confirmed => changed.keys.extend(self.lacking.drain()),
             _ => {}
         }
+    }
+
+    /// Notes that another engagement begins, which has no request for a second list.
+    pub(super) fn engage_again(&mut self) {
+        self.is_request_lost = true;
     }
 
     /// Covers these names from now on. Returns the scope before.

@@ -1,6 +1,8 @@
 //! State of a member: whether it answers, is known and can be used.
 
-use causeway::domain::KubernetesVersion;
+use std::time::Duration;
+
+use causeway::domain::{KubernetesVersion, Unreachable};
 
 use super::Member;
 use super::outage::Outage;
@@ -16,6 +18,25 @@ pub(super) struct Failing {
     /// Time since which this process has observed the failure.
     observed: TimePoint,
     is_unreachable: bool,
+    /// Time since which the member is refused for its configuration or its identity, so that
+    /// nothing shows whether it still fails.
+    paused: Option<TimePoint>,
+}
+
+impl Failing {
+    /// Pauses the outage, or continues it without the time of the pause.
+    fn pause(&mut self, is_paused: bool, now: TimePoint) {
+        match (is_paused, self.paused) {
+            (true, None) => self.paused = Some(now),
+            (false, Some(paused)) => {
+                let pause = now.since(paused);
+                self.since = self.since.after(pause);
+                self.observed = self.observed.after(pause);
+                self.paused = None;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
 }
 
 impl Member {
@@ -38,6 +59,21 @@ impl Member {
             _ if self.is_synced() => MemberState::Synced,
             _ => MemberState::Syncing,
         }
+    }
+
+    /// Returns when the member has been unreachable for `patience`; `None` if it is not
+    /// unreachable, or will not have been because it is refused.
+    ///
+    /// The outage that an earlier process recorded counts. This process observes it for a minute in
+    /// any case: the member may have answered while no process ran. While the member is refused,
+    /// the outage neither grows nor ends.
+    pub(crate) fn unreachable_for(&self, patience: Duration) -> Option<TimePoint> {
+        let failing = self.failing.filter(|failing| failing.is_unreachable)?;
+        let least = patience.min(Unreachable::WITHDRAW_AFTER_MIN);
+        let confirmed = failing.observed.after(least);
+        let end = failing.since.after(patience).max(confirmed);
+        let is_within = failing.paused.is_none_or(|paused| end <= paused);
+        is_within.then_some(end)
     }
 
     /// Returns the reason why the member cannot be used until a person acts.
@@ -128,6 +164,25 @@ impl Member {
         self.is_identified = !is_another;
         if !is_another {
             self.identity = Some(identity);
+            self.recorded_outage = None;
+            self.earlier_failure = None;
+        }
+    }
+
+    /// Applies the outcome of a probe. The answer of another cluster does not end an outage.
+    pub(super) fn note_probe(&mut self, outcome: Result<(), Failure>) {
+        match self.refusals.is_another_cluster {
+            true => self.earlier_failure = self.unreachable().cloned(),
+            false => self.earlier_failure = None,
+        }
+        match outcome {
+            Ok(()) => {
+                self.probe_failure = None;
+                if !self.refusals.is_another_cluster {
+                    self.recorded_outage = None;
+                }
+            }
+            Err(failure) => failure.note(&mut self.probe_failure),
         }
     }
 
@@ -142,10 +197,21 @@ impl Member {
                     since: recorded.map_or(now, |since| now.back_to_wall(since)),
                     observed: now,
                     is_unreachable,
+                    paused: None,
                 })
             }
         };
+        self.note_pause(now);
         let is_sure = self.probe_failure.is_some();
         self.outage.note(self.member_state(), is_sure, now);
+    }
+
+    /// Pauses its outage while its configuration is invalid or another cluster answers.
+    pub(in crate::observed) fn note_pause(&mut self, now: TimePoint) {
+        let is_paused = matches!(self.configuration, Configuration::Refused(_))
+            || self.refusals.is_another_cluster;
+        if let Some(failing) = &mut self.failing {
+            failing.pause(is_paused, now);
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Observed state of an object that causeway may have written, and the changes that an event makes.
 
+use std::collections::BTreeSet;
 use std::hash::Hash;
 
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::model::TimePoint;
 use crate::model::map::{HashMap, HashSet};
@@ -34,8 +35,10 @@ pub struct Changed {
     pub namespaces: HashSet<Box<str>>,
     /// Whether a Node changed.
     pub nodes: bool,
-    /// Whether a path to another cluster changed.
-    pub paths: bool,
+    /// Clusters to which the path changed.
+    pub paths: BTreeSet<ClusterName>,
+    /// Whether a second list is needed, and the earlier request for it may be lost.
+    pub second_list: bool,
 }
 
 impl<T> Written<T> {

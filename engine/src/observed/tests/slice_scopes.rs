@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::fixtures::objects::{Kind, cluster, export, mcs, service, slice};
 use crate::fixtures::server::decode;
-use crate::fixtures::{Environment, env, key};
+use crate::fixtures::{Environment, env, key, name};
+use crate::model::TargetCluster;
 use crate::model::slice::SliceScope;
 
 const SECOND_LIST: Duration = Duration::from_secs(31);
@@ -166,6 +167,22 @@ fn list_without_a_recorded_source_is_confirmed_by_a_second_one() {
         .reconnect("member1")
         .settle();
     assert_eq!(names(&env), ["bar", "foo"]);
+    assert_eq!(env.addresses("member2", "bar"), ["10.1.0.6"], "held");
+    env.pass(SECOND_LIST);
+    assert_eq!(env.addresses("member2", "bar"), [""; 0]);
+    assert_eq!(env.listed_again, 1);
+}
+
+#[test]
+fn second_list_is_requested_again_after_another_engagement() {
+    let mut env = with_an_old_copy();
+    env.off("member1", Kind::Slice, "bar-abc")
+        .reconnect("member1")
+        .settle();
+    let requested = env.take_second_lists();
+    assert!(requested.contains(&TargetCluster::Member(name("member1"))));
+    env.index.engage(&name("member1"), 2, None);
+    env.introduce("member1").list("member1").settle();
     assert_eq!(env.addresses("member2", "bar"), ["10.1.0.6"], "held");
     env.pass(SECOND_LIST);
     assert_eq!(env.addresses("member2", "bar"), [""; 0]);

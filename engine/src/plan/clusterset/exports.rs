@@ -56,6 +56,11 @@ pub(crate) struct Exports<'a> {
     leaving: BTreeSet<ClusterName>,
     /// Clusters that export a Service which was deleted within the grace period.
     lost: BTreeSet<ClusterName>,
+    /// Drained clusters whose export would be valid otherwise.
+    drained: BTreeSet<ClusterName>,
+    /// Drained clusters whose export may be valid: it is unknown, or its Service was deleted within
+    /// the grace period.
+    perhaps_drained: BTreeSet<ClusterName>,
     /// Precedences to write on exports that lack one.
     pub(crate) precedences: BTreeMap<ClusterName, SealedTime>,
     /// Time at which a grace period ends, or an export beyond the quota is due for another check.
@@ -96,8 +101,12 @@ pub(crate) fn gather<'a>(
         }
         let known = |member: &&Member| is_known(index, key, name, member);
         let Some(member) = index.member(name).filter(known) else {
-            if !cluster.withdrawn && cluster.may_export_from(&key.namespace) {
-                exports.unknown.insert(name.clone());
+            if cluster.may_export_from(&key.namespace) {
+                let unsure = match cluster.withdrawn {
+                    true => &mut exports.perhaps_drained,
+                    false => &mut exports.unknown,
+                };
+                unsure.insert(name.clone());
             }
             continue;
         };
@@ -109,6 +118,8 @@ pub(crate) fn gather<'a>(
         }
         let service = member.service(key);
         let unused = unused(index, key, (name, cluster), member, &settings.quota);
+        let may_export = cluster.may_export_from(&key.namespace);
+        let is_drained = unused == Some(Validity::Withdrawn) && may_export;
         if let Some(Validity::BeyondQuota(_)) = unused {
             exports.look_again(now.after(QUOTA_AGAIN));
         }
@@ -118,8 +129,13 @@ pub(crate) fn gather<'a>(
                 exports.look_again(until);
                 if unused.is_none() {
                     exports.lost.insert(name.clone());
+                } else if is_drained {
+                    exports.perhaps_drained.insert(name.clone());
                 }
             }
+        }
+        if is_drained && validity(service) == Validity::Valid {
+            exports.drained.insert(name.clone());
         }
         found.push((Claim::new(name, key, export), service, unused));
     }
@@ -225,6 +241,20 @@ impl<'a> Exports<'a> {
         let leaving = self.leaving.iter();
         let leaving = leaving.map(|name| (name.clone(), Validity::Leaving));
         all.chain(self.unused.clone()).chain(leaving).collect()
+    }
+
+    /// Whether a cluster exports the service: its export is valid, or was valid until its Service
+    /// was deleted within the grace period, or would be valid if the cluster were not drained.
+    pub(super) fn is_exporter(&self, index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
+        let known = self.all.get(name);
+        let is_valid = known.is_some_and(|known| validity(known.service) == Validity::Valid);
+        let was_valid = || self.lost.contains(name) && is_recorded(index, key, name, |_| true);
+        is_valid || self.drained.contains(name) || was_valid()
+    }
+
+    /// Whether a drained cluster may export the service.
+    pub(super) fn may_be_exporter(&self, name: &ClusterName) -> bool {
+        self.perhaps_drained.contains(name)
     }
 
     /// Returns the valid exports, ready to be merged.

@@ -29,6 +29,8 @@ use crate::plan::settings::Settings;
 pub(super) struct Source<'a> {
     pub(super) index: &'a Index,
     pub(super) key: &'a ServiceKey,
+    /// Exports of all clusters.
+    pub(super) exports: &'a Exports<'a>,
     /// Merge of all known exports.
     pub(super) agreed: Option<&'a ImportShape>,
     /// Recorded exporters that are unknown; `None` if all exporters are known.
@@ -102,7 +104,8 @@ impl Source<'_> {
         self.unknown.is_none() || self.is_held(member)
     }
 
-    /// Whether a list selects a member; those that export always import (enhancements#6329).
+    /// Whether a list selects a member; those that export always import (enhancements#6329). An
+    /// invalid or forbidden export selects nothing.
     fn selects(&self, consumers: &Consumers, name: &ClusterName, member: &Member) -> bool {
         let cluster = self.index.cluster(name);
         let is_selected = |selector: &ConsumerSelector| match selector {
@@ -114,7 +117,10 @@ impl Source<'_> {
                 cluster.is_some_and(|cluster| cluster.zones.contains(zone))
             }
         };
-        let exports = || member.export(self.key).is_some();
+        let exports = || {
+            self.exports.is_exporter(self.index, self.key, name)
+                || self.exports.may_be_exporter(name) && self.is_held(member)
+        };
         match consumers {
             Consumers::All => true,
             Consumers::Selected(selectors) => selectors.iter().any(is_selected) || exports(),

@@ -40,7 +40,8 @@ pub(crate) struct Consumer<'a> {
     pub ports: &'a [ServicePort],
     /// Traffic preference of its Service.
     pub traffic_distribution: Option<&'a str>,
-    /// Whether its Service is headless: no entry of another network leads to it.
+    /// Whether its Service is headless: its copies are labelled, and no entry of another network
+    /// leads to it.
     pub is_headless: bool,
     /// Fields that the cluster's Kubernetes version stores.
     pub capabilities: Capabilities,

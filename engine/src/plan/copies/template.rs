@@ -51,6 +51,8 @@ pub(super) struct CopyTemplate {
     owner: Box<str>,
     key: ServiceKey,
     service: Box<str>,
+    /// Whether that Service is headless.
+    headless: bool,
     multicluster: bool,
     provider: ClusterName,
     /// Id of the provider in the clusterset, if that is not its name and the copies bear it.
@@ -133,6 +135,7 @@ impl CopyTemplate {
             owner: origin.owner.into(),
             key: origin.key.clone(),
             service: origin.service.into(),
+            headless: consumer.is_headless,
             multicluster: origin.multicluster,
             provider: provider.name.clone(),
             provider_id: inputs.provider_id().map(Into::into),
@@ -161,6 +164,7 @@ impl CopyTemplate {
             owner,
             key,
             service,
+            headless,
             multicluster,
             provider: name,
             provider_id,
@@ -192,6 +196,7 @@ impl CopyTemplate {
             && **consumer_ports == *consumer.ports
             && **provider_ports == *provider.ports
             && *multicluster == origin.multicluster
+            && *headless == consumer.is_headless
             && **service == *origin.service
             && *key == *origin.key
             && **owner == *origin.owner
@@ -321,6 +326,7 @@ impl CopyTemplate {
     fn label(&self, name: &str) -> Option<&str> {
         match name {
             labels::SERVICE_NAME => Some(&self.service),
+            labels::HEADLESS_SERVICE => self.headless.then_some(""),
             labels::SLICE_MANAGED_BY => Some(labels::SLICE_DISPATCHER),
             labels::SOURCE_CLUSTER => Some(
                 self.provider_id

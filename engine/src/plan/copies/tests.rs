@@ -103,6 +103,17 @@ fn a_copy_says_where_it_comes_from_and_on_whose_behalf() {
 }
 
 #[test]
+fn copies_of_a_headless_service_are_labelled() {
+    for (service, expected) in [(foo(), None), (foo().headless(), Some(""))] {
+        let mut env = provided(service, [abc().endpoint("10.1.0.5")]);
+        let labels = only_copy(&env).metadata.labels.expect("labels");
+        let label = labels.get(labels::HEADLESS_SERVICE);
+        assert_eq!(label.map(String::as_str), expected);
+        env.assert_at_rest();
+    }
+}
+
+#[test]
 fn a_name_is_made_of_provider_slice_and_hash_and_fits() {
     let long = "x".repeat(253);
     let dotted = format!("{}.{}", "x".repeat(195), "y".repeat(40));

@@ -196,6 +196,16 @@ fn unreachable_cluster_keeps_its_targets_unless_requested() {
 }
 
 #[test]
+fn drained_cluster_without_credentials_leaves_the_name() {
+    let mut env = two();
+    env.pull_without_credentials("member1").settle();
+    assert_eq!(records(&env), a("192.0.2.1 192.0.2.2"));
+    let pull = json!({"spec": {"syncMode": "Pull"}});
+    env.on_hub(drained("member1", true).with(pull)).settle();
+    assert_eq!(records(&env), a("192.0.2.2"));
+}
+
+#[test]
 fn standby_cluster_is_used_while_no_other_can_serve() {
     let mut env = two();
     env.on_hub(named(
@@ -281,6 +291,63 @@ fn only_entry_with_a_hostname_becomes_a_cname() {
             "bar.example.com CNAME one.example.net"
         ]
     );
+}
+
+/// Restarts the controller, which does not reach a member then.
+fn restart_without(env: &mut Environment, member: &str) {
+    let known = env.hub.get(Kind::DnsEndpoint, "shop", "foo").cloned();
+    let listed = Signal::Listed(known.into_iter().collect());
+    env.lose(member)
+        .restart()
+        .observe_hub(HubEvent::DnsEndpointsServed(true))
+        .observe_hub(hub_event(Kind::DnsEndpoint, listed))
+        .settle();
+}
+
+#[test]
+fn hostname_stays_the_target_until_its_addresses_are_known() {
+    let balancer = |ingress: Value| balanced(json!([ingress]));
+    let cname = ["foo.example.com CNAME one.example.net"];
+    for (answer, expected) in [
+        ([198, 51, 100, 1], "192.0.2.2 198.51.100.1"),
+        // It leads nowhere, but is an answer.
+        ([127, 0, 0, 1], "192.0.2.2"),
+    ] {
+        let mut env = of([json!([{"hostname": "one.example.net"}]), json!([])]);
+        // member1 is the only provider, then member2 is another one, with an address.
+        let named = || named(json!({ labels::HOSTNAME: NAME }));
+        env.on_hub(named().providers(&["member1"])).settle();
+        assert_eq!(records(&env), cname);
+        env.on("member2", balancer(json!({"ip": "192.0.2.2"})))
+            .on_hub(named().providers(&["member1", "member2"]))
+            .settle();
+        assert_eq!(records(&env), cname);
+        let expected_words = "leads to one.example.net (member1), and to other clusters once \
+                              one.example.net has an address";
+        assert!(ready(&env).contains(expected_words), "{}", ready(&env));
+        // Nothing is known of member1 after a restart, and the hostname is looked up all the same.
+        restart_without(&mut env, "member1");
+        assert_eq!(records(&env), cname);
+        env.index.apply_resolved("one.example.net", [answer.into()]);
+        env.settle();
+        assert_eq!(records(&env), a(expected));
+    }
+}
+
+#[test]
+fn addresses_beside_a_hostname_that_no_record_had_stay() {
+    let mut env = two();
+    let targets = json!({"member1": ["one.example.net"], "member2": ["192.0.2.2"]});
+    let object = env.hub.get(Kind::DnsEndpoint, "shop", "foo").cloned();
+    let mut object = object.expect("it is there");
+    object["metadata"]["annotations"][labels::TARGETS] = json!(targets.to_string());
+    object["spec"]["endpoints"][0]["targets"] = json!(["192.0.2.2"]);
+    env.lose("member2").on_hub(Object {
+        kind: Kind::DnsEndpoint,
+        value: object,
+    });
+    restart_without(&mut env, "member1");
+    assert_eq!(records(&env), a("192.0.2.2"));
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub(crate) enum Why {
     HoldsCopies,
     /// Its load balancer reports an error of each port.
     PortsRefused,
+    /// It is terminating, and its load balancer is being removed.
+    Terminating,
 }
 
 /// What is missing to know an entry.

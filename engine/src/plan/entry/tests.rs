@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::fixtures::objects::{
     Kind, Object, cluster, export, foo, mcs, namespace, node, service, slice,
 };
-use crate::fixtures::{Environment, env, key};
+use crate::fixtures::{Environment, env, key, name};
+use crate::model::slice::Exposure;
 
 mod companion;
 
@@ -137,6 +138,27 @@ fn another_network_gets_the_addresses_of_the_load_balancer() {
     let addresses = ["203.0.113.7", "203.0.113.8"];
     let addresses = addresses.map(|address| (address.to_owned(), Some(true)));
     assert_eq!(reached(&env), (addresses.to_vec(), Some(80)));
+}
+
+#[test]
+fn load_balancer_of_a_terminating_service_is_no_entry() {
+    let balanced = json!({
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}},
+    });
+    let mut env = provided("load-balancer", balanced);
+    let finalizers = ["service.kubernetes.io/load-balancer-cleanup"];
+    let held = json!({"metadata": { "finalizers": finalizers }});
+    env.amend("member1", Kind::Service, "foo", held)
+        .off("member1", Kind::Service, "foo")
+        .settle();
+    assert_eq!(env.copies("member2", "foo"), []);
+    let (plan, member1) = (env.plan("foo"), name("member1"));
+    let copies = plan.copies_in(Exposure::Native, &name("member2"));
+    let entry = copies.and_then(|copies| copies.entry(&member1));
+    let why = entry.expect("another network").expect_err("no entry");
+    let (sentence, _) = why.words(&key("foo"), &member1);
+    assert!(sentence.contains("is terminating"), "{sentence}");
 }
 
 #[test]
@@ -538,6 +560,29 @@ fn tiers_count_no_pod_behind_an_entry_without_a_ready_node() {
     // Node n2 is ready and has no external address.
     env.on("member1", public("Unknown")).settle();
     assert_eq!(standby(&env), 0, "member3 serves");
+}
+
+#[test]
+fn entry_by_any_node_leads_to_each_endpoint_though_no_node_is_ready() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    for (name, address) in [("n1", "192.168.1.1"), ("n2", "192.168.1.2")] {
+        env.on("member1", node(name, address).with(lost.clone()));
+    }
+    env.settle();
+    assert!(
+        reached(&env)
+            .0
+            .iter()
+            .all(|(_, ready)| *ready == Some(false))
+    );
+    let (plan, member1) = (env.plan("foo"), name("member1"));
+    let copies = plan.copies_in(Exposure::Native, &name("member2"));
+    let entry = copies.and_then(|copies| copies.entry(&member1)?.ok());
+    let entry = entry.expect("an entry");
+    for (_, source) in env.observed("member1").sources(&key("foo")) {
+        assert_eq!(entry.misses(source, Some("n3")), None);
+    }
 }
 
 #[test]

@@ -5,7 +5,8 @@ use causeway::api::labels::{PREFER, UNREACHABLE, WITHDRAW};
 use serde_json::{Value, json};
 
 use crate::fixtures::objects::{Kind, Object, cluster, foo, mcs, slice};
-use crate::fixtures::{Environment, env};
+use crate::fixtures::{Environment, env, key, name};
+use crate::messages::entry_clusters::diagnosis;
 use crate::reasons::Reason;
 
 const ENTRIES: [&str; 2] = ["east", "west"];
@@ -115,6 +116,39 @@ fn new_entry_cluster_may_lack_an_address_for_30_seconds() {
 }
 
 #[test]
+fn new_load_balancer_of_an_old_service_has_30_seconds() {
+    let object = |entry: &str| {
+        let object = mcs("foo").load_balancer().providers(&["member1"]);
+        object.consumers(&[entry])
+    };
+    let mut env = env();
+    env.member("member1").member("east");
+    env.on("member1", pods("10.1.0.5", true));
+    env.on_hub(foo()).on_hub(object("east")).settle();
+    env.balance("east", &["192.0.2.1"])
+        .pass(Duration::from_secs(3600));
+    assert!(env.is_ready("foo"), "{}", env.says("foo", names::READY));
+    assert_ne!(spec(&env, "member1")["type"], "LoadBalancer");
+    env.on_hub(object("member1")).settle();
+    assert_eq!(spec(&env, "member1")["type"], "LoadBalancer");
+    assert!(env.is_ready("foo"), "{}", env.says("foo", names::READY));
+    env.pass(Duration::from_secs(20));
+    assert!(env.is_ready("foo"), "{}", env.says("foo", names::READY));
+    env.pass(Duration::from_secs(20));
+    let ready = env.condition("foo", names::READY).expect("a condition");
+    assert_eq!(ready.reason, Reason::NoEntryAddress);
+}
+
+#[test]
+fn lost_address_of_an_old_load_balancer_is_reported_at_once() {
+    let mut env = serving(entered());
+    env.pass(Duration::from_secs(3600));
+    env.balance("east", &[]).balance("west", &[]).settle();
+    let ready = env.condition("foo", names::READY).expect("a condition");
+    assert_eq!(ready.reason, Reason::NoEntryAddress);
+}
+
+#[test]
 fn address_follows_the_load_balancer() {
     let mut env = serving(entered());
     env.balance("east", &["192.0.2.9"]).settle();
@@ -168,6 +202,19 @@ fn unreachable_entry_cluster_keeps_its_address() {
 }
 
 #[test]
+fn former_addresses_beside_an_unknown_entry_cluster_are_bounded() {
+    let mut env = serving(entered());
+    env.lose("east").restart().settle();
+    for number in 1..=100 {
+        let address = format!("198.51.100.{number}");
+        env.balance("west", &[address.as_str()]).settle();
+    }
+    let all = status(&env);
+    assert_eq!((all.len(), &*all[0]), (17, "192.0.2.1"));
+    assert_eq!(all[16], "198.51.100.100");
+}
+
+#[test]
 fn unreachable_entry_cluster_is_given_up_on_request_while_another_serves() {
     for policy in ["standby", "withdraw-after=1m"] {
         let part = json!({"metadata": {"annotations": {UNREACHABLE: policy}}});
@@ -181,6 +228,42 @@ fn unreachable_entry_cluster_is_given_up_on_request_while_another_serves() {
         env.list("west").list("east").settle();
         assert_eq!(status(&env), ["192.0.2.1", "192.0.2.2"], "{policy}");
     }
+}
+
+#[test]
+fn entry_cluster_unknown_since_a_restart_is_given_up_on_request() {
+    let patience = Duration::from_secs(600);
+    for policy in [json!("standby"), json!("withdraw-after=10m"), Value::Null] {
+        let part = json!({"metadata": {"annotations": {UNREACHABLE: policy}}});
+        let mut env = serving(entered().with(part));
+        env.settings.provider_ttl = policy.is_null().then_some(patience);
+        env.lose("east").settle().restart().settle();
+        assert_eq!(status(&env), ["192.0.2.1", "192.0.2.2"], "{policy}");
+        env.pass(patience);
+        assert_eq!(status(&env), ["192.0.2.2"], "{policy}");
+        let desired = env.plan("foo");
+        let entries = desired.entry_clusters.as_ref().expect("entry clusters");
+        let (foo, east) = (key("foo"), name("east"));
+        let entry = entries.get(&east).expect("an entry cluster");
+        assert_eq!(
+            diagnosis(&foo, &east, entry).message,
+            "entry cluster east is out of reach: its addresses are not in the status while \
+             another entry cluster serves"
+        );
+        env.lose("west").pass(Duration::from_secs(1200));
+        assert_eq!(status(&env), ["192.0.2.2"], "{policy}: the last one stays");
+        env.list("west").introduce("east").list("east").settle();
+        assert_eq!(status(&env), ["192.0.2.1", "192.0.2.2"], "{policy}");
+    }
+}
+
+#[test]
+fn entry_clusters_unknown_since_a_restart_keep_the_last_addresses() {
+    let part = json!({"metadata": {"annotations": {UNREACHABLE: "withdraw-after=10m"}}});
+    let mut env = serving(entered().with(part));
+    env.lose("east").lose("west").restart();
+    env.pass(Duration::from_secs(1200));
+    assert_eq!(status(&env), ["192.0.2.1", "192.0.2.2"]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use crate::fixtures::objects::{Kind, Object, foo, mcs, service, slice, source};
-use crate::fixtures::{Environment, GRACE, env};
+use crate::fixtures::{Environment, GRACE, env, key};
+use crate::observed::hub::LOST_PORTS_MAX;
 
 const ALMOST: Duration = Duration::from_secs(290);
 
@@ -197,6 +198,25 @@ fn a_port_that_is_renamed_is_renamed_everywhere_where_its_name_was_not_listed() 
         );
         assert!(env.is_ready("foo"));
     }
+}
+
+#[test]
+fn lost_ports_of_a_service_are_bounded_and_the_newest_are_held() {
+    let mut env = exposed(foo(), mcs("foo").port("http", 80));
+    env.pass(GRACE);
+    for round in 0..4 {
+        let numbers = 1000..1400;
+        let other = numbers.fold(service("foo"), |service, number| {
+            service.port(&format!("r{round}-{number}"), number)
+        });
+        env.on_hub(other).settle();
+    }
+    env.on_hub(foo()).settle();
+    assert_eq!(ports(&env, "member2"), ["http 80"]);
+    env.on_hub(service("foo").port("web", 80)).settle();
+    let lost = env.index.lost_service(&key("foo")).expect("losses");
+    assert_eq!(lost.ports.len(), LOST_PORTS_MAX);
+    assert_eq!(ports(&env, "member2"), ["http 80"], "within its grace");
 }
 
 #[test]

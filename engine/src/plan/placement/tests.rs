@@ -227,6 +227,21 @@ fn credentials_that_are_lost_in_pull_mode_withdraw_nothing() {
 }
 
 #[test]
+fn drained_cluster_without_credentials_loses_its_copies() {
+    let mut env = three();
+    place_them(&mut env, &["member1"], &[]);
+    env.pull_without_credentials("member1").settle();
+    assert_eq!(env.addresses("member3", "foo"), ["10.1.0.5"]);
+    let drained = json!({
+        "metadata": {"annotations": {labels::WITHDRAW: "true"}},
+        "spec": {"syncMode": "Pull"},
+    });
+    env.on_hub(cluster("member1").with(drained)).settle();
+    let left = env.addresses("member3", "foo");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn what_a_drained_member_provides_is_used_no_more_and_it_still_consumes() {
     let mut env = three();
     place_them(&mut env, &[], &[]);

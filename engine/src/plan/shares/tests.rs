@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use causeway::api::labels;
 use serde_json::{Value, json};
 
-use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, service, slice};
 use crate::fixtures::{Environment, env};
 use crate::plan::tiers::HOLD;
 
@@ -199,6 +199,52 @@ fn unknown_provider_changes_no_share() {
         ready.ends_with("member2 IPv4: 9 ready, 36 standby (cut)"),
         "{ready}"
     );
+}
+
+/// Returns a slice of member2 with 20 ready endpoints, whose port has this name.
+fn part(name: &str, port: &str, first: u8) -> Object {
+    let source = slice(name, "foo").port(port, 8080);
+    (first..first + 20).fold(source, |source, last| {
+        source.endpoint_with(json!({
+            "addresses": [format!("10.2.0.{last}")],
+            "conditions": {"ready": true, "serving": true, "terminating": false},
+        }))
+    })
+}
+
+/// Counts the ready endpoints of member2 in the consumer, all of whose copies record a cut.
+fn ready_of_member2(env: &Environment) -> usize {
+    let mut ready = 0;
+    for copy in env.copies(CONSUMER, "foo") {
+        let labels = copy.metadata.labels.unwrap_or_default();
+        if labels[labels::SOURCE_CLUSTER] != "member2" {
+            continue;
+        }
+        let annotations = copy.metadata.annotations.unwrap_or_default();
+        assert!(annotations.contains_key(labels::SHARE), "{annotations:?}");
+        let conditions = copy.endpoints.into_iter().filter_map(|one| one.conditions);
+        ready += conditions.filter(|all| all.ready == Some(true)).count();
+    }
+    ready
+}
+
+#[test]
+fn renamed_port_that_some_slices_lack_leaves_the_share() {
+    let mut env = members([1, 0]);
+    env.on("member2", part("foo-a", "http", 1))
+        .on("member2", part("foo-b", "http", 101));
+    env.on_hub(foo()).on_hub(shared(share(SHARE))).settle();
+    assert_eq!(ready_of_member2(&env), 9);
+    env.on_hub(service("foo").port("web", 80)).settle();
+    assert_eq!(ready_of_member2(&env), 9);
+    env.on("member2", part("foo-a", "web", 1)).settle();
+    let copies = env.copies(CONSUMER, "foo").into_iter();
+    let ports = copies.flat_map(|copy| copy.ports.unwrap_or_default());
+    let names: Vec<_> = ports.filter_map(|port| port.name).collect();
+    assert!(names.contains(&"web".to_owned()), "{names:?}");
+    assert_eq!(ready_of_member2(&env), 9);
+    env.on("member2", part("foo-b", "web", 101)).settle();
+    assert_eq!(ready_of_member2(&env), 9);
 }
 
 #[test]

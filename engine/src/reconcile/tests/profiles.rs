@@ -91,28 +91,47 @@ fn a_cluster_is_made_of_a_profile_and_follows_it() {
 }
 
 #[test]
+fn status_is_written_while_the_patch_of_a_profile_is_refused() {
+    let mut env = hub(vec![profile(MANAGERS, "edge", "https://edge.example/one")]);
+    let made = Object {
+        kind: Kind::Cluster,
+        value: stored(&env, "edge"),
+    };
+    env.member("edge").on_hub(made).settle();
+    let refused = Failure::new(FailureKind::Forbidden, "forbidden");
+    env.hub.refuses_object = Some((ObjectId::Cluster(name("edge")), refused));
+    let two = "https://edge.example/two";
+    env.hear(Signal::Applied(profile(MANAGERS, "edge", two)));
+    env.lose("edge").pass(Duration::from_secs(60));
+    assert_eq!(
+        ready(&env, "edge"),
+        "Ready False Unreachable: connection refused"
+    );
+    env.hub.refuses_object = None;
+    env.pass(Duration::from_secs(60));
+    assert_eq!(env.endpoint("edge").as_deref(), Some(two));
+}
+
+#[test]
 fn a_cluster_goes_with_its_profile_only_if_that_is_proven() {
     let both = || ["edge", "far"].map(|name| profile(MANAGERS, name, "https://x.example"));
     let [_, far] = both();
-    for (what, event, remains) in [
+    let lists = |profiles: &[Profile]| vec![Signal::Listed(profiles.to_vec()), Signal::Confirmed];
+    for (what, events, remains) in [
         (
             "a watch showed it deleted",
-            Signal::Deleted(both()[0].clone()),
+            vec![Signal::Deleted(both()[0].clone())],
             false,
         ),
-        (
-            "a list of others lacks it",
-            Signal::Listed(vec![far]),
-            false,
-        ),
-        (
-            "an empty list proves nothing",
-            Signal::Listed(Vec::new()),
-            true,
-        ),
+        ("two lists of others lack it", lists(&[far]), false),
+        ("an empty list proves nothing", lists(&[]), true),
     ] {
         let mut env = hub(both().into());
-        env.hear(event).pass(Duration::from_secs(3600));
+        for event in events {
+            env.hear(event);
+        }
+        assert!(env.endpoint("edge").is_some(), "{what}");
+        env.pass(Duration::from_secs(3600));
         assert_eq!(env.endpoint("edge").is_some(), remains, "{what}");
         assert!(env.endpoint("far").is_some(), "{what}");
     }
@@ -126,6 +145,40 @@ fn a_definition_that_goes_and_comes_back_takes_no_cluster_along() {
     env.hear(Signal::Listed(Vec::new()));
     assert!(env.endpoint("edge").is_some());
     env.assert_at_rest();
+}
+
+#[test]
+fn definition_that_is_deleted_with_its_profiles_takes_no_cluster_along() {
+    let names = ["edge", "far"];
+    let both = || names.map(|name| profile(MANAGERS, name, "https://x.example"));
+    for event in [
+        HubEvent::ProfilesServed(MANAGERS.to_owned(), false),
+        HubEvent::Profiles(MANAGERS.to_owned(), Signal::Listed(Vec::new())),
+    ] {
+        let mut env = hub(both().into());
+        for one in both() {
+            env.hear(Signal::Deleted(one));
+        }
+        env.pass(Duration::from_secs(30));
+        env.observe_hub(event).pass(Duration::from_secs(3600));
+        assert!(names.iter().all(|name| env.endpoint(name).is_some()));
+    }
+}
+
+#[test]
+fn initial_list_without_a_profile_deletes_nothing_before_a_second_one() {
+    let both = ["edge", "far"].map(|name| profile(MANAGERS, name, "https://x.example"));
+    let [_, far] = both.clone();
+    let mut env = hub(both.into());
+    env.restart().hear(Signal::Listed(vec![far.clone()]));
+    assert!(env.take_second_lists().contains(&TargetCluster::Hub));
+    env.pass(Duration::from_secs(3600));
+    assert!(env.endpoint("edge").is_some());
+    env.hear(Signal::Listed(vec![far])).hear(Signal::Confirmed);
+    assert!(!env.take_second_lists().contains(&TargetCluster::Hub));
+    env.pass(Duration::from_secs(3600));
+    assert_eq!(env.endpoint("edge"), None);
+    assert!(env.endpoint("far").is_some());
 }
 
 #[test]

@@ -56,6 +56,36 @@ fn load_balancers_are_gathered_and_nothing_is_written_into_members() {
 }
 
 #[test]
+fn status_has_16_addresses_of_a_provider() {
+    let mut env = gathered();
+    let ingress = (0..1000).map(|one| json!({"ip": format!("10.9.{}.{}", one / 250, one % 250)}));
+    let ingress: Vec<_> = ingress.collect();
+    let many = json!({
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": ingress}},
+    });
+    env.on("member2", foo().with(many)).settle();
+    let all = addresses(&env);
+    assert_eq!((all.len(), &all[0]), (17, &json!("192.0.2.1")));
+    env.lose("member1").restart().settle();
+    assert_eq!(addresses(&env), all);
+    env.assert_at_rest();
+}
+
+#[test]
+fn former_addresses_beside_an_unknown_provider_are_bounded() {
+    let mut env = gathered();
+    env.lose("member1").restart().settle();
+    for number in 1..=100 {
+        env.on("member2", balanced(&format!("198.51.100.{number}")))
+            .settle();
+    }
+    let all = addresses(&env);
+    assert_eq!((all.len(), &all[0]), (17, &json!("192.0.2.1")));
+    assert_eq!(all[16], "198.51.100.100");
+}
+
+#[test]
 fn only_providers_load_balancers_are_gathered() {
     let mut env = gathered();
     env.on_hub(mcs("foo").load_balancer().providers(&["member2"]))

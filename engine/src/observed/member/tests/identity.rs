@@ -132,16 +132,19 @@ fn corrected_cluster_or_secret_clears_its_error() {
         env.index.take_marked();
         assert!(
             env.index
-                .note_configuration(&member1, configuration.clone())
+                .note_configuration(&member1, configuration.clone(), now())
         );
-        assert!(!env.index.note_configuration(&member1, configuration));
+        assert!(!env.index.note_configuration(&member1, configuration, now()));
         let stands = member_state(&env, "member1");
         assert_eq!(
             matches!(stands, MemberState::Refused(Refusal::Configuration(_))),
             refused
         );
         assert_eq!(stands == MemberState::Synced, !refused);
-        assert!(env.index.note_configuration(&member1, Configuration::Valid));
+        assert!(
+            env.index
+                .note_configuration(&member1, Configuration::Valid, now())
+        );
         assert_eq!(member_state(&env, "member1"), MemberState::Synced);
         let dirty = env.index.take_marked();
         assert!(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use causeway::api::multicluster::ServiceExportSpec;
+use causeway::api::ownership::CLAIM_RECORDS;
 use causeway::api::{bounds, labels};
 use causeway::domain::{is_label_value, is_qualified};
 
@@ -51,8 +52,8 @@ const RESERVED_DOMAINS: [&str; 4] = [
 const RESERVED_NAMES: [&str; 4] = [
     labels::MANAGED_BY,
     labels::SERVICE_NAME,
-    labels::LAST_APPLIED,
     labels::KARMADA_MANAGED,
+    labels::HELM_RELEASE_NAMESPACE,
 ];
 
 /// Maximum size of the exported labels and annotations, and of those that record failover and
@@ -120,5 +121,6 @@ fn is_reserved(name: &str) -> bool {
         };
         RESERVED_DOMAINS.iter().any(|reserved| within(reserved))
     };
-    RESERVED_NAMES.contains(&name) || domain.is_some_and(in_reserved)
+    let is_claim = CLAIM_RECORDS.iter().any(|(record, _)| *record == name);
+    RESERVED_NAMES.contains(&name) || is_claim || domain.is_some_and(in_reserved)
 }

@@ -49,6 +49,45 @@ fn those_import_that_are_named_and_those_that_export() {
 }
 
 #[test]
+fn invalid_or_forbidden_export_does_not_import() {
+    let mut env = exported_for(json!("member2"));
+    env.pass(Duration::from_secs(60));
+    env.on("member3", export("foo")).settle();
+    assert_eq!(importers(&env), ["member1", "member2"], "it has no Service");
+    let web = json!({"metadata": {"annotations": {labels::EXPORT_NAMESPACES: "web"}}});
+    env.on_hub(cluster("member3").with(web))
+        .on("member3", foo())
+        .settle();
+    assert_eq!(importers(&env), ["member1", "member2"], "it is forbidden");
+    env.on_hub(cluster("member3")).settle();
+    assert_eq!(importers(&env), ["member1", "member2", "member3"]);
+    env.off("member3", Kind::Service, "foo").settle();
+    let all = ["member1", "member2", "member3"];
+    assert_eq!(importers(&env), all, "within the grace period");
+    env.pass(GRACE);
+    assert_eq!(importers(&env), ["member1", "member2"]);
+    env.assert_at_rest();
+}
+
+#[test]
+fn drained_exporter_still_imports() {
+    let mut env = exported_for(json!("member2"));
+    env.pass(Duration::from_secs(60));
+    env.on("member3", foo())
+        .on("member3", export("foo"))
+        .settle();
+    let all = ["member1", "member2", "member3"];
+    assert_eq!(importers(&env), all);
+    let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
+    env.on_hub(cluster("member3").with(drained)).settle();
+    assert_eq!(importers(&env), all);
+    env.off("member3", Kind::Service, "foo").settle();
+    assert_eq!(importers(&env), all, "within the grace period");
+    env.pass(GRACE);
+    assert_eq!(importers(&env), ["member1", "member2"]);
+}
+
+#[test]
 fn a_member_that_is_taken_off_the_list_loses_import_and_copies_and_the_export_says_so() {
     let mut env = exported_for(json!("member2, member3"));
     assert_eq!(importers(&env), ["member1", "member2", "member3"]);

@@ -115,8 +115,8 @@ fn what_a_member_exports_in_labels_and_annotations_counts_together() {
         exports(&mut env, name, second, 200 * 1024);
     }
     assert_eq!(imported_of(&env, &["a", "e", "f"]), ["a", "e"]);
-    let reported = "False QuotaExceeded: the labels and annotations that the cluster exports have more than 1 MiB \
-                (--max-member-exported-mib of causeway-controller)";
+    let reported = "False QuotaExceeded: what imports copy of the cluster's exports has more than \
+                    1 MiB (--max-member-exported-mib of causeway-controller)";
     assert!(
         ready(&env, "f").starts_with(reported),
         "{}",

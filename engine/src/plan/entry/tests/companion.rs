@@ -244,6 +244,19 @@ fn companion_goes_after_the_copies_when_networks_become_one() {
 }
 
 #[test]
+fn companion_goes_once_a_lost_cluster_that_holds_no_copy_is_back() {
+    let mut env = provided("node-ports", json!({}));
+    env.member("member3").settle();
+    env.lose("member3").pass(Duration::from_secs(40)).restart();
+    env.off_hub(Kind::Mcs, "foo").pass(Duration::from_secs(120));
+    env.index.apply_confirmed_absence(key("foo"));
+    env.settle();
+    assert!(env.service("member1", &companion()).is_some());
+    env.introduce("member3").list("member3").settle();
+    assert_eq!(env.service("member1", &companion()), None);
+}
+
+#[test]
 fn companion_stays_the_entry_while_the_provider_holds_copies() {
     let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
     let three = slice("foo-three", "foo").port("http", 8080);

@@ -6,9 +6,9 @@ use causeway::api::labels;
 use causeway::domain::path::Path::{Bad, Good};
 use serde_json::{Value, json};
 
-use super::preferences::{derived_standings, exported, native, source, standings, unusable};
+use super::preferences::{derived_standings, exported, native, source, standings, three, unusable};
 use crate::fixtures::Environment;
-use crate::fixtures::objects::{cluster, foo};
+use crate::fixtures::objects::{cluster, foo, mcs};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -149,6 +149,41 @@ fn tier_without_a_path_gives_way_to_the_next() {
     );
     env.report("member1", "member3", Bad);
     assert_eq!(standings(&env, "member1"), FAR);
+}
+
+#[test]
+fn provider_that_no_tier_takes_replaces_none_with_a_failed_path() {
+    let mut env = reporting(json!({labels::PREFER: "cluster/member2"}));
+    assert_eq!(standings(&env, "member1"), "member2: ready");
+    env.report("member1", "member3", Bad);
+    assert_eq!(standings(&env, "member1"), "member2: ready");
+    env.report("member1", "member3", Good)
+        .report("member1", "member2", Bad);
+    assert_eq!(standings(&env, "member1"), "member2: ready");
+}
+
+#[test]
+fn ready_names_unserved_consumers_whatever_the_paths_are() {
+    let mut env = reporting(json!({labels::PREFER: "cluster/member9"}));
+    env.report("member1", "member3", Bad);
+    let ready = env.says("foo", "Ready");
+    let expected = "no endpoint in member1, member2, member3";
+    assert!(ready.contains(expected), "{ready}");
+}
+
+#[test]
+fn path_from_outside_the_service_restores_a_withdrawn_provider() {
+    let mut env = three();
+    let policy = json!({labels::UNREACHABLE: "withdraw-after=60s"});
+    let exposed = mcs("foo").providers(&["member3"]).consumers(&["member2"]);
+    env.on_hub(foo())
+        .on_hub(exposed.annotated(&policy))
+        .settle();
+    env.with_reports(&["member1"]);
+    env.lose("member3").pass(MINUTE * 2);
+    assert_eq!(standings(&env, "member2"), "");
+    env.report("member1", "member3", Good);
+    assert_eq!(standings(&env, "member2"), "member3: ready");
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::fixtures::annotations::located;
 use crate::fixtures::objects::{Kind, Object, cluster, export, foo};
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, key, name};
-use crate::model::MemberState;
+use crate::model::slice::Exposure;
+use crate::model::{Configuration, ConfigurationError, MemberEvent, MemberState};
 use crate::plan::provider_use::{ProviderUse, Unused};
 use causeway::domain::Unreachable;
 
@@ -112,6 +113,28 @@ fn one_out_of_reach_does_not_count_among_the_ready_ones_of_its_tier() {
         standings(&env, "member1"),
         "member2: standby, member3: ready"
     );
+}
+
+#[test]
+fn unreachable_provider_that_no_tier_takes_is_not_used() {
+    let annotations = json!({labels::PREFER: "cluster/member2", labels::UNREACHABLE: "standby"});
+    let mut env = native(annotations);
+    assert_eq!(standings(&env, "member1"), "member2: ready");
+    env.lose("member3").pass(MINUTE * 2);
+    assert_eq!(standings(&env, "member1"), "member2: ready");
+    env.lose("member2").pass(MINUTE * 2);
+    assert_eq!(standings(&env, "member1"), "member2: standby");
+}
+
+#[test]
+fn consumer_without_a_provider_in_its_tiers_is_unserved_during_an_outage() {
+    let annotations = json!({labels::PREFER: "cluster/member9", labels::UNREACHABLE: "standby"});
+    let mut env = native(annotations);
+    env.lose("member3").pass(MINUTE * 2);
+    assert_eq!(standings(&env, "member1"), "");
+    let plan = env.plan("foo");
+    let copies = plan.copies_in(Exposure::Native, &name("member1"));
+    assert!(copies.is_some_and(|copies| copies.unserved().is_some()));
 }
 
 #[test]
@@ -275,6 +298,64 @@ fn changed_address_of_a_dead_provider_restores_no_endpoint() {
         assert_eq!(standings(&env, "member1"), restored, "{answer:?}");
         let state = env.index.member_state(&name("member3"));
         assert_eq!(state, MemberState::Synced, "{answer:?}");
+    }
+}
+
+/// Refuses member3 for its configuration, or because another cluster answers at a new address.
+fn refuse(env: &mut Environment, by_configuration: bool) {
+    let (member3, now) = (name("member3"), env.now());
+    match by_configuration {
+        true => {
+            let refused = Configuration::Refused(ConfigurationError::NoSecretRef);
+            env.index.note_configuration(&member3, refused, now);
+        }
+        false => {
+            let known = env.index.member(&member3).expect("a member");
+            let uid = known.identity().map(|identity| identity.uid.clone());
+            env.index.engage(&member3, 2, uid);
+            env.identify("member3", "uid-of-a-stranger", (1, 34))
+                .observe("member3", MemberEvent::Probed(Ok(())));
+        }
+    }
+    env.settle();
+    let state = env.index.member_state(&member3);
+    assert!(matches!(state, MemberState::Refused(_)), "{state:?}");
+}
+
+#[test]
+fn refusal_of_a_dead_provider_neither_restores_nor_withdraws_endpoints() {
+    let both = "member2: ready, member3: ready";
+    for (answer, ttl, lost) in [
+        (Some("withdraw-after=10m"), None, "member2: ready"),
+        (Some("standby"), None, "member2: ready, member3: standby"),
+        (None, Some(MINUTE * 10), "member2: ready"),
+    ] {
+        for (by_configuration, outage, expected) in [
+            (true, MINUTE * 11, lost),
+            (false, MINUTE * 11, lost),
+            (true, Duration::from_secs(20), both),
+            (false, Duration::from_secs(20), both),
+        ] {
+            let mut env = native(json!({labels::UNREACHABLE: answer}));
+            env.settings.provider_ttl = ttl;
+            env.lose("member3").pass(outage);
+            let case = format!("{answer:?}, {by_configuration}, {outage:?}");
+            assert_eq!(standings(&env, "member1"), expected, "{case}");
+            refuse(&mut env, by_configuration);
+            assert_eq!(standings(&env, "member1"), expected, "{case}");
+            env.pass(MINUTE * 30);
+            assert_eq!(standings(&env, "member1"), expected, "{case}");
+            // Another address at which nothing answers: the outage continues where it was.
+            env.index.engage(&name("member3"), 3, None);
+            let (valid, now) = (Configuration::Valid, env.now());
+            env.index.note_configuration(&name("member3"), valid, now);
+            env.lose("member3").settle();
+            assert_eq!(standings(&env, "member1"), expected, "{case}");
+            env.pass(MINUTE * 11);
+            assert_eq!(standings(&env, "member1"), lost, "{case}");
+            env.introduce("member3").list("member3").settle();
+            assert_eq!(standings(&env, "member1"), both, "{case}");
+        }
     }
 }
 

@@ -29,6 +29,8 @@ fn an_export_forges_no_label_and_one_that_no_api_server_takes_is_left_out() {
         (labels::SERVICE_NAME, false),
         (labels::MANAGED_BY, false),
         (labels::LAST_APPLIED, false),
+        (labels::HELM_RELEASE, false),
+        (labels::HELM_RELEASE_NAMESPACE, false),
         (labels::KARMADA_MANAGED, false),
         ("", false),
         ("-team", false),
