@@ -290,7 +290,7 @@ impl PreparedChange {
 pub enum Denial {
     /// Invalid fields; never empty.
     Fields {
-        /// Name of the object, for the answer.
+        /// Beginning of the name of the object, for the answer.
         name: String,
         /// Errors of the fields.
         errors: FieldErrors,

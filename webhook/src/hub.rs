@@ -237,14 +237,18 @@ impl Hub {
             .map(|service| Arc::new(service.facts())))
     }
 
-    /// Returns the cached Clusters with the named ones updated, or else those of a list. `None` if
-    /// a list has more than [`CLUSTERS_MAX`].
+    /// Returns the cached Clusters with the named ones updated, or else those of a list. Of many
+    /// names those alone are updated that the cache lacks. `None` if a list has more than
+    /// [`CLUSTERS_MAX`].
     async fn live_clusters(
         &self,
-        names: BTreeSet<&str>,
+        mut names: BTreeSet<&str>,
         cached: Option<Arc<HashMap<Box<str>, Locality>>>,
     ) -> kube::Result<Option<Clusters>> {
         let api = Api::<Cluster>::all(self.client.clone());
+        if let Some(cached) = cached.as_ref().filter(|_| names.len() > CLUSTER_GETS_MAX) {
+            names.retain(|name| !cached.contains_key(*name));
+        }
         if let Some(cached) = cached.filter(|_| names.len() <= CLUSTER_GETS_MAX) {
             let mut known = Arc::unwrap_or_clone(cached);
             for name in &names {

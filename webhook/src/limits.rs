@@ -37,6 +37,19 @@ const BODIES_SHARE: usize = 2;
 /// string with escapes, and the strings of the object.
 const DECODING_COST: usize = 3;
 
+/// Divisor of the memory limit: the errors of bodies that do not decode may take a quarter.
+const ERRORS_SHARE: usize = 4;
+
+/// Bytes in memory for each byte of a body in the error of one that does not decode, until it is
+/// shortened: serde quotes a text whole, and escapes a control character with six bytes.
+const ERROR_COST: usize = 6;
+
+/// Returns how many bytes of large bodies are decoded at one time.
+fn decoded_bytes(memory: Option<usize>) -> usize {
+    let possible = memory.map(|bytes| (bytes / ERRORS_SHARE / ERROR_COST).max(BODY_MAX));
+    possible.unwrap_or(usize::MAX)
+}
+
 /// Returns the lowest `memory.max` of the cgroups (v2) of this process; `None` without a limit.
 fn memory_limit() -> Option<usize> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -162,6 +175,7 @@ pub(crate) struct Limiter {
     requests: Semaphore,
     body_kib: Semaphore,
     decoders: Arc<Semaphore>,
+    decoded_kib: Arc<Semaphore>,
 }
 
 impl Limiter {
@@ -171,12 +185,17 @@ impl Limiter {
             requests: permits(limits.in_flight),
             body_kib: permits(limits.body_bytes / KIB),
             decoders: Arc::new(Semaphore::new(decoders())),
+            decoded_kib: Arc::new(permits(decoded_bytes(memory_limit()) / KIB)),
         }
     }
 
-    /// Waits until a large body may be decoded, which takes a core for a while.
-    pub(crate) async fn decoder(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.decoders).acquire_owned().await.ok()
+    /// Waits until a large body may be decoded, which takes a core for a while, and memory for an
+    /// error.
+    pub(crate) async fn decoder(&self, bytes: usize) -> Option<[OwnedSemaphorePermit; 2]> {
+        let core = Arc::clone(&self.decoders).acquire_owned().await.ok()?;
+        let kib = u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX);
+        let memory = Arc::clone(&self.decoded_kib).acquire_many_owned(kib);
+        Some([core, memory.await.ok()?])
     }
 
     /// Admits a request until the permit is dropped. At the limit `evict` may end another request,
@@ -274,6 +293,18 @@ mod tests {
             assert_eq!(lowered.body_bytes, mib(bodies), "of {memory}");
             assert_eq!(lowered.connections, limits.connections);
         }
+    }
+
+    #[test]
+    fn errors_of_bodies_take_at_most_a_quarter_of_the_memory() {
+        let mib = |number: usize| number * KIB * KIB;
+        for (memory, decoded) in [(mib(768), mib(32)), (mib(192), mib(8)), (mib(64), BODY_MAX)] {
+            assert_eq!(decoded_bytes(Some(memory)), decoded, "of {memory}");
+        }
+        assert_eq!(decoded_bytes(None), usize::MAX);
+        let limiter = Limiter::new(&LIMITS);
+        let decoder = limiter.decoder(BODY_MAX).now_or_never();
+        assert!(decoder.flatten().is_some(), "one largest body is decoded");
     }
 
     #[test]

@@ -3,10 +3,12 @@
 //! The decoder decodes validated fields alone. serde_json skips the others at any depth, without
 //! recursion. A request whose object does not decode can still be denied by its uid.
 
+use std::fmt::{self, Write as _};
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use causeway::api::bounds;
-use causeway::domain::{FieldError, Problem};
+use causeway::domain::{FieldError, Problem, quoted};
 use kube::core::admission::{META_API_VERSION_V1, META_KIND, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -26,16 +28,16 @@ pub enum EnvelopeError {
     Encoding(#[from] std::str::Utf8Error),
     /// Not JSON, or not an AdmissionReview.
     #[error("the body is no AdmissionReview: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(String),
     /// Another kind or version.
     #[error(
         "the body is {kind:?} of {api_version:?}, not an AdmissionReview of admission.k8s.io/v1; \
          register the webhook with admissionReviewVersions: [v1]"
     )]
     Version {
-        /// `apiVersion` of the body.
+        /// Beginning of `apiVersion` of the body.
         api_version: String,
-        /// `kind` of the body.
+        /// Beginning of `kind` of the body.
         kind: String,
     },
     /// No request, or one without a uid.
@@ -51,6 +53,34 @@ pub enum EnvelopeError {
         /// Maximum length of its text, in bytes.
         most: usize,
     },
+}
+
+impl From<serde_json::Error> for EnvelopeError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(beginning(&error))
+    }
+}
+
+/// Maximum number of bytes of an error that are formatted, before control characters are escaped.
+const FORMATTED_MAX: usize = 2 * bounds::FOREIGN_TEXT;
+
+/// Returns the beginning of an error. serde quotes a text of the caller whole.
+fn beginning(error: &serde_json::Error) -> String {
+    struct Beginning(String);
+
+    impl fmt::Write for Beginning {
+        fn write_str(&mut self, part: &str) -> fmt::Result {
+            let room = FORMATTED_MAX.saturating_sub(self.0.len());
+            let end = part.floor_char_boundary(room);
+            self.0.push_str(&part[..end]);
+            (end == part.len()).then_some(()).ok_or(fmt::Error)
+        }
+    }
+
+    let mut text = Beginning(String::new());
+    // The only error is that the text is longer.
+    write!(text, "{error}").ok();
+    bounds::foreign(&text.0)
 }
 
 /// AdmissionReview with a request of type `R`: decoded, or raw.
@@ -98,11 +128,12 @@ pub struct Request {
     pub uid: String,
     /// Operation: CREATE, UPDATE, DELETE or CONNECT.
     pub operation: &'static str,
-    /// Kind of the object.
+    /// Beginning of the kind of the object.
     pub kind: String,
     /// Namespace; empty if there is none.
     pub namespace: String,
-    /// Name; empty if the API server has not made one up yet.
+    /// Beginning of the name; empty if the API server has not made one up yet. An API server sends
+    /// a name to `/mutate` before it validates its length.
     pub name: String,
     /// Subject of the request.
     pub subject: Subject,
@@ -132,7 +163,7 @@ pub enum Subject {
 /// Decodes the body of a request.
 ///
 /// # Errors
-/// [`EnvelopeError`] if it is no AdmissionReview v1 with a uid, or if its uid, namespace or name is
+/// [`EnvelopeError`] if it is no AdmissionReview v1 with a uid, or if its uid or namespace is
 /// longer than API servers send.
 pub fn read(body: &[u8]) -> Result<Request, EnvelopeError> {
     let text = std::str::from_utf8(body)?;
@@ -153,8 +184,8 @@ impl<R> Envelope<R> {
     fn request(self) -> Result<R, EnvelopeError> {
         if self.api_version != META_API_VERSION_V1 || self.kind != META_KIND {
             return Err(EnvelopeError::Version {
-                api_version: self.api_version,
-                kind: self.kind,
+                api_version: quoted(&self.api_version).into_owned(),
+                kind: quoted(&self.kind).into_owned(),
             });
         }
         self.request.ok_or(EnvelopeError::NoRequest)
@@ -175,20 +206,11 @@ fn request(mut wire: Wire<impl Piece>) -> Result<Request, EnvelopeError> {
             Operation::Delete => "DELETE",
             Operation::Connect => "CONNECT",
         },
-        kind: wire.kind.kind,
+        kind: quoted(&wire.kind.kind).into_owned(),
         namespace: wire.namespace.unwrap_or_default(),
-        name: wire.name,
+        name: quoted(&wire.name).into_owned(),
         subject,
     })
-}
-
-/// Error of an object that cannot be validated.
-#[derive(Debug, thiserror::Error)]
-enum ObjectError {
-    #[error("the request holds no object")]
-    Missing,
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
 }
 
 /// Object of a request, decoded or raw.
@@ -238,13 +260,12 @@ impl Piece for &RawValue {
 }
 
 impl<O: Piece> Wire<O> {
-    /// Checks the lengths of the texts that answers repeat, some of them for each error.
+    /// Checks the lengths of the texts that answers repeat whole, some of them for each error.
     fn check_lengths(&self) -> Result<(), EnvelopeError> {
         let namespace = self.namespace.as_deref().unwrap_or_default();
         for (field, text, most) in [
             ("uid", self.uid.as_str(), bounds::UID),
             ("namespace", namespace, bounds::LABEL),
-            ("name", self.name.as_str(), bounds::SUBDOMAIN),
         ] {
             let length = text.len();
             if length > most {
@@ -265,7 +286,9 @@ impl<O: Piece> Wire<O> {
         }
         let kind = &self.kind;
         if kind.group != GROUP || kind.version != VERSION || kind.kind != KIND {
-            return Subject::OtherKind(format!("{}/{} {}", kind.group, kind.version, kind.kind));
+            let [group, version, kind] =
+                [&kind.group, &kind.version, &kind.kind].map(|it| quoted(it));
+            return Subject::OtherKind(format!("{group}/{version} {kind}"));
         }
         if self
             .sub_resource
@@ -279,8 +302,8 @@ impl<O: Piece> Wire<O> {
             _ => Stored::Nothing,
         };
         let object = self.object.take();
-        let object = object.ok_or(ObjectError::Missing);
-        let object = object.and_then(|object| Ok(object.object()?));
+        let object = object.ok_or_else(|| "the request holds no object".to_owned());
+        let object = object.and_then(|object| object.object().map_err(|error| beginning(&error)));
         match object {
             Ok(object) => Subject::Change(Box::new(self.change(object, stored))),
             // An object that is being deleted is not held up. The API server's schema reports more
@@ -288,7 +311,7 @@ impl<O: Piece> Wire<O> {
             Err(_) if matches!(stored, Stored::Deleting(_) | Stored::DeletingUnreadable) => {
                 Subject::Nothing
             }
-            Err(why) => Subject::Unreadable(why.to_string()),
+            Err(why) => Subject::Unreadable(why),
         }
     }
 

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
+use causeway::domain::quoted;
 use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::traces::Tracer;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -145,7 +146,7 @@ async fn method_not_allowed(State(webhook): State<Arc<Webhook>>, method: Method)
 }
 
 async fn not_found(request: Request) -> RequestError {
-    RequestError::Path(request.uri().path().to_owned())
+    RequestError::Path(quoted(request.uri().path()).into_owned())
 }
 
 /// The webhook: decides about requests within its limits.
@@ -264,7 +265,7 @@ impl Webhook {
         if body.len() < LARGE {
             return review::read(&body);
         }
-        let decoder = self.limiter.decoder().await;
+        let decoder = self.limiter.decoder(body.len()).await;
         let decoding = tokio::task::spawn_blocking(move || {
             let read = review::read(&body);
             drop(decoder);

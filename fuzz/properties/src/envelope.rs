@@ -174,7 +174,7 @@ impl Expected {
             text(kind, "version")?,
             text(kind, "kind")?,
         );
-        text(request, "name").filter(|name| name.len() <= 253)?;
+        text(request, "name")?;
         let operation = request.get("operation")?.as_str()?;
         let is_known = ["CREATE", "UPDATE", "DELETE", "CONNECT"].contains(&operation);
         let is_dry_run = match request.get("dryRun") {

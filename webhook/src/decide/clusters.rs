@@ -9,7 +9,7 @@ use causeway::domain::{ClusterField, ClusterName, Failover, FieldError, only_clu
 use super::counts::{has_repetition, repeated};
 use super::hub_view::Clusters;
 use super::violations::{Severity, Violations};
-use super::{HubView, Impact, Policy, PreparedChange, Strictness};
+use super::{HubView, Policy, PreparedChange};
 
 /// Newly named cluster.
 pub(super) struct Entry<'a> {
@@ -45,7 +45,8 @@ pub(super) fn validate(
     policy: &Policy,
     violations: &mut Violations,
 ) {
-    validate_known(listed(change), view, policy, violations);
+    let severity = Severity::by_policy(policy.unknown_cluster, change.dry_run);
+    validate_known(listed(change), view, severity, violations);
     for role in ClusterField::ROLES {
         warn_of_repeated(change, role, violations);
     }
@@ -90,28 +91,18 @@ fn listed(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
     })
 }
 
-/// Validates that named clusters exist.
+/// Validates that named clusters exist. `severity` is that of an unknown one.
 pub(super) fn validate_known<'a>(
     mut entries: impl Iterator<Item = Entry<'a>>,
     view: &HubView,
-    policy: &Policy,
+    severity: Severity,
     violations: &mut Violations,
 ) {
-    let refuse = policy.unknown_cluster == Strictness::Deny;
     let Some(observed) = &view.clusters else {
         if entries.next().is_some() {
-            violations.unconfirmed_clusters(if refuse {
-                Impact::Denial
-            } else {
-                Impact::Warning
-            });
+            violations.unconfirmed_clusters(severity.impact());
         }
         return;
-    };
-    let severity = if refuse {
-        Severity::Denied
-    } else {
-        Severity::Warned
     };
     let mut impact = None;
     for entry in entries {
@@ -119,7 +110,7 @@ pub(super) fn validate_known<'a>(
             Clusters::Named(names) if names.contains_key(entry.name) => continue,
             Clusters::Named(_) => format!("no Cluster is named {:?}", entry.name),
             // Without Cluster objects the hub would warn of every name.
-            Clusters::NotServed if !refuse => continue,
+            Clusters::NotServed if severity == Severity::Warned => continue,
             Clusters::NotServed => {
                 "the hub serves no Cluster objects, by which clusters are known".to_owned()
             }
@@ -146,7 +137,7 @@ fn warn_of_repeated(change: &PreparedChange, role: ClusterField, violations: &mu
 fn one_cluster_only(change: &PreparedChange) -> Option<String> {
     let mut roles = ClusterField::ROLES.into_iter();
     let changed = change.types_changed() || roles.any(|role| change.role_changed(role));
-    let only = only_cluster(&change.spec).filter(|_| changed)?;
+    let only = quoted(only_cluster(&change.spec).filter(|_| changed)?);
     Some(format!(
         "spec: cluster {only:?} is the only provider and the only consumer, so there is nothing to \
          do; its own Service serves it already"

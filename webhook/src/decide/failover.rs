@@ -30,7 +30,8 @@ pub(super) fn validate(
     if !has_entries {
         validate_service(change, view, violations);
     }
-    clusters::validate_known(clusters::preferred(change), view, policy, violations);
+    let severity = Severity::by_policy(policy.unknown_cluster, change.dry_run);
+    clusters::validate_known(clusters::preferred(change), view, severity, violations);
     warn_of_threshold(change, violations);
     let preference = change.failover.failover.preference.as_ref();
     if let Some(preference) = preference {
@@ -102,11 +103,12 @@ fn validate_service(change: &PreparedChange, view: &HubView, violations: &mut Vi
         return;
     }
     let (namespace, service) = change.service();
+    let severity = Severity::by_other_object(change.dry_run);
     for (name, _, detail) in needs {
         let value = change.metadata.annotation(name).unwrap_or_default();
         let detail = format!("Service {namespace}/{service} is headless: it {detail}");
         let error = FieldError::invalid(Failover::path(name), value, detail);
-        let impact = violations.add(error, Severity::Denied);
+        let impact = violations.add(error, severity);
         if !observed.live {
             violations.unconfirmed_service(impact);
         }

@@ -26,7 +26,8 @@ pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> 
     let kept = change
         .stored
         .object()
-        .and_then(|stored| stored.metadata.permanent_id());
+        .and_then(|stored| stored.metadata.permanent_id())
+        .filter(|id| is_label_value(id));
     let id = kept.unwrap_or(&change.uid);
     let (path, value) = if metadata.labels.is_some() {
         (vec!["metadata", "labels", PERMANENT_ID], json!(id))

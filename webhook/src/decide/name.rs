@@ -5,7 +5,7 @@ use causeway::domain::{FieldError, dns1123_label};
 
 use super::hub_view::{Neighbors, ServiceKind};
 use super::violations::{Severity, Violations};
-use super::{HubView, Impact, Policy, PreparedChange, Strictness};
+use super::{HubView, Impact, Policy, PreparedChange};
 
 const PATH: &str = "metadata.name";
 
@@ -16,11 +16,7 @@ const GENERATED_PREFIX_MAX: usize = 58;
 
 /// Returns the severity of a Service that is missing or lacks a port.
 pub(super) fn severity(change: &PreparedChange, policy: &Policy) -> Severity {
-    match policy.missing_service {
-        Strictness::Warn => Severity::Warned,
-        Strictness::Deny if change.dry_run => Severity::DryRun,
-        Strictness::Deny => Severity::Denied,
-    }
+    Severity::by_policy(policy.missing_service, change.dry_run)
 }
 
 pub(super) fn validate(
@@ -69,7 +65,8 @@ fn validate_service(
     };
     let impact = match &observed.value {
         Some(service) if service.kind == ServiceKind::ExternalName => {
-            violations.add(external(change), Severity::Denied)
+            let severity = Severity::by_other_object(change.dry_run);
+            violations.add(external(change), severity)
         }
         Some(_) => return,
         None => {

@@ -44,7 +44,8 @@ pub(super) fn validate(
             None => without_service(change, policy, &path, port),
             Some(ports) if ports.kind == ServiceKind::ExternalName => {
                 let why = format!("{}; until it is of another type,", external(change));
-                (only_removed(&path, port, &why), Severity::Denied)
+                let severity = Severity::by_other_object(change.dry_run);
+                (only_removed(&path, port, &why), severity)
             }
             Some(ports) => match ports.mismatch(&path, port) {
                 Some(error) => (error, name::severity(change, policy)),

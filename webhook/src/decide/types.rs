@@ -46,7 +46,7 @@ pub(super) fn warn_of_karmada_elb(change: &PreparedChange, violations: &mut Viol
         violations.warnings.push(format!(
             "{}: annotations {}* have no effect here: the load balancers of the clusters in \
              spec.consumerClusters, which need type LoadBalancer, give the addresses",
-            Failover::path(name),
+            Failover::path(&quoted(name)),
             labels::KARMADA_ELB
         ));
     }

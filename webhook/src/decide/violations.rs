@@ -1,16 +1,43 @@
-use causeway::domain::{FieldError, FieldErrors};
+use causeway::domain::{FieldError, FieldErrors, quoted};
 
-use super::{Decision, Denial};
+use super::{Decision, Denial, Strictness};
 
 /// Consequence of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Severity {
     /// Denial.
     Denied,
-    /// Warning in place of a denial: the missing object may be part of the same dry run.
+    /// Warning in place of a denial: the same dry run may create or change the other object.
     DryRun,
     /// Warning.
     Warned,
+}
+
+impl Severity {
+    /// Returns the severity of a violation that another object causes, such as the Service.
+    pub(super) fn by_other_object(is_dry_run: bool) -> Self {
+        if is_dry_run {
+            Self::DryRun
+        } else {
+            Self::Denied
+        }
+    }
+
+    /// Returns the severity of such a violation that a flag may turn into a warning.
+    pub(super) fn by_policy(strictness: Strictness, is_dry_run: bool) -> Self {
+        match strictness {
+            Strictness::Warn => Self::Warned,
+            Strictness::Deny => Self::by_other_object(is_dry_run),
+        }
+    }
+
+    /// Returns the effect of a violation.
+    pub(super) fn impact(self) -> Impact {
+        match self {
+            Self::Denied => Impact::Denial,
+            Self::DryRun | Self::Warned => Impact::Warning,
+        }
+    }
 }
 
 /// Effect of an unconfirmed observation.
@@ -84,17 +111,14 @@ impl Violations {
     /// Adds a violation, and returns its effect.
     pub(super) fn add(&mut self, error: FieldError, severity: Severity) -> Impact {
         match severity {
-            Severity::Denied => {
-                self.errors.push(error);
-                return Impact::Denial;
-            }
+            Severity::Denied => self.errors.push(error),
             Severity::DryRun => {
                 let warning = format!("{} (refused without dry run)", error.remark());
                 self.warnings.push(warning);
             }
             Severity::Warned => self.warnings.push(error.remark()),
         }
-        Impact::Warning
+        severity.impact()
     }
 
     pub(super) fn unconfirmed_service(&mut self, impact: Impact) {
@@ -115,7 +139,7 @@ impl Violations {
         let decision = if errors.is_empty() {
             Decision::Allow { warnings }
         } else {
-            let name = name.to_owned();
+            let name = quoted(name).into_owned();
             let denial = Denial::Fields { name, errors };
             Decision::Deny { denial, warnings }
         };

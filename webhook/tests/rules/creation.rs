@@ -130,7 +130,7 @@ fn external_name_is_refused_under_all_flags() {
     let request =
         create(spec(json!({"ports": [{"port": 1}]}))).service(ServiceKind::ExternalName, &[]);
     request.is_refused(&[error]);
-    request.clone().dry_run().is_refused(&[error]);
+    request.warns_on_dry_run(&[error]);
     request
         .missing_service(Strictness::Warn)
         .is_refused(&[error]);
@@ -292,18 +292,19 @@ fn unknown_clusters_are_warned_of_or_refused() {
             .each_ref()
             .map(String::as_str),
     );
-    request
-        .unknown_cluster(Strictness::Deny)
-        .is_refused(&outcome);
+    let strict = request.unknown_cluster(Strictness::Deny);
+    strict.is_refused(&outcome);
+    strict.warns_on_dry_run(&outcome);
 }
 
 #[test]
 fn unserved_clusters_cause_no_warning_but_a_strict_denial() {
     let request = create(spec(json!({"providerClusters": [{"name": "a"}]}))).no_clusters_served();
     request.passes();
-    request.unknown_cluster(Strictness::Deny).is_refused(&[
-        r#"spec.providerClusters[0].name: Invalid value: "a": the hub serves no Cluster objects, by which clusters are known; join it, or correct the name"#,
-    ]);
+    let error = r#"spec.providerClusters[0].name: Invalid value: "a": the hub serves no Cluster objects, by which clusters are known; join it, or correct the name"#;
+    let strict = request.unknown_cluster(Strictness::Deny);
+    strict.is_refused(&[error]);
+    strict.warns_on_dry_run(&[error]);
     create(spec(json!({})))
         .no_clusters_served()
         .unknown_cluster(Strictness::Deny)

@@ -118,6 +118,14 @@ fn a_dropped_id_is_put_back_on_update() {
         .with(|object| object["metadata"]["labels"] = json!({}))
         .with_stored(|object| object["metadata"]["labels"] = json!({}));
     assert_eq!(never.mutate(false).0["metadata"]["labels"][ID], json!(UID));
+    // No API server stores such a label.
+    let no_label = update(spec(json!({})), spec(json!({})))
+        .with(|object| object["metadata"]["labels"] = json!({}))
+        .with_stored(|object| object["metadata"]["labels"][ID] = json!("x".repeat(64)));
+    assert_eq!(
+        no_label.mutate(false).0["metadata"]["labels"][ID],
+        json!(UID)
+    );
     let changed = update(spec(json!({})), spec(json!({})))
         .with(|object| object["metadata"]["labels"][ID] = json!("other"));
     assert_eq!(

@@ -304,6 +304,19 @@ impl Request {
         assert_eq!(outcome.warnings, warnings, "for {:#}", self.object);
     }
 
+    /// Asserts that a dry run warns of these errors, which are refused without one.
+    #[track_caller]
+    pub(crate) fn warns_on_dry_run(&self, errors: &[&str]) {
+        let warning = |error: &&str| {
+            let (path, rest) = error.split_once(": Invalid value: ").expect("a path");
+            let (_, detail) = rest.split_once(": ").expect("a value");
+            format!("{path}: {detail} (refused without dry run)")
+        };
+        let warnings: Vec<_> = errors.iter().map(warning).collect();
+        let warnings: Vec<_> = warnings.iter().map(String::as_str).collect();
+        self.clone().dry_run().warns(&warnings);
+    }
+
     #[track_caller]
     pub(crate) fn is_refused(&self, errors: &[&str]) {
         let outcome = self.validate();

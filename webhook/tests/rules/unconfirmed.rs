@@ -59,6 +59,11 @@ fn decision_by_the_cache_is_unconfirmed_until_a_live_request() {
             clusters(Impact::Denial),
         ),
         (
+            "a cluster is unknown to a strict webhook on dry-run",
+            unknown().unknown_cluster(Strictness::Deny).dry_run(),
+            clusters(Impact::Warning),
+        ),
+        (
             "there are no clusters for a strict webhook",
             unknown()
                 .no_clusters_served()

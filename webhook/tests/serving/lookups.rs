@@ -19,6 +19,7 @@ use crate::hub::{self, FakeHub};
 const SERVICE: &str = "/api/v1/namespaces/shop/services/foo";
 const SERVICES: &str = "/api/v1/services?&limit=16";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters?&limit=16";
+const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/";
 const BEARERS: &str = "/apis/networking.karmada.io/v1alpha1/multiclusterservices?&labelSelector=multiclusterservice.karmada.io%2Fpermanent-id%3Dcopied&limit=2";
 
 fn service(port: u16) -> Value {
@@ -213,14 +214,8 @@ async fn live_list_of_clusters_is_read_in_pages() {
     assert!(message.contains("more than 4096 Clusters"), "{message}");
 }
 
-#[tokio::test]
-async fn live_clusters_update_the_cached_ones() {
-    let hub = FakeHub::default();
-    hub.answers(SERVICES, StatusCode::OK, list(&json!([service(80)])));
-    let all = ["member1", "member2", "member3"].map(cluster);
-    hub.answers(CLUSTERS, StatusCode::OK, list(&json!(all)));
-    let member1 = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
-    hub.answers(member1, StatusCode::OK, cluster("member1"));
+/// Returns a webhook with filled caches that only warns of unknown Clusters.
+async fn watching(hub: &FakeHub) -> Called {
     // The watch of Clusters is answered by 404, which must not pass for a hub without Clusters.
     let mut groups = hub::groups();
     let group = json!({"name": "cluster.karmada.io",
@@ -243,7 +238,46 @@ async fn live_clusters_update_the_cached_ones() {
     let (metrics, tasks) = (called.metrics.clone(), called.process.tasks.clone());
     let webhook = Webhook::new(view, lenient, &Limits::default(), metrics, tasks);
     let router = router(Arc::new(webhook));
-    let called = Called { router, ..called };
+    Called { router, ..called }
+}
+
+#[tokio::test]
+async fn of_many_clusters_only_those_that_the_cache_lacks_are_requested() {
+    let hub = FakeHub::default();
+    hub.answers(SERVICES, StatusCode::OK, list(&json!([service(80)])));
+    let cached: Vec<_> = (1..=8).map(|number| format!("member{number}")).collect();
+    let all: Vec<_> = cached.iter().map(|name| cluster(name)).collect();
+    hub.answers(CLUSTERS, StatusCode::OK, list(&json!(all)));
+    let called = watching(&hub).await;
+    // The Cluster is newer than the cache. A list fails, as does a request for a cached one.
+    let late = format!("{CLUSTER}late");
+    hub.answers(&late, StatusCode::OK, cluster("late"));
+    let failure = StatusCode::INTERNAL_SERVER_ERROR;
+    hub.answers(CLUSTERS, failure, json!("etcd is gone"));
+    hub.requests();
+
+    let providers: Vec<_> = cached.iter().map(|name| json!({ "name": name })).collect();
+    let review = create(json!({
+        "types": ["CrossCluster"], "providerClusters": providers,
+        "consumerClusters": [{"name": "late"}],
+    }));
+    let (code, answer) = called.review("/validate", &review).await;
+    assert_eq!(code, StatusCode::OK, "{answer}");
+    assert!(answer["response"]["warnings"].is_null(), "{answer}");
+    let mut requests = hub.requests();
+    requests.retain(|path| path.starts_with(CLUSTER));
+    assert_eq!(requests, [late]);
+}
+
+#[tokio::test]
+async fn live_clusters_update_the_cached_ones() {
+    let hub = FakeHub::default();
+    hub.answers(SERVICES, StatusCode::OK, list(&json!([service(80)])));
+    let all = ["member1", "member2", "member3"].map(cluster);
+    hub.answers(CLUSTERS, StatusCode::OK, list(&json!(all)));
+    let member1 = format!("{CLUSTER}member1");
+    hub.answers(&member1, StatusCode::OK, cluster("member1"));
+    let called = watching(&hub).await;
 
     let unknown = |path: &str, name: &str| {
         format!("{path}: no Cluster is named {name:?}; join it, or correct the name")

@@ -15,6 +15,11 @@ pub(super) fn rows() -> Vec<Row> {
     let request = |change: &dyn Fn(&mut Value)| mutate(&|review| change(&mut review["request"]));
     let twice = |from: &str, to: &str| post("/mutate", &fine_with(from, to));
     let uid = format!("\"uid\":\"{UID}\"");
+    let long_name = |review: &mut Value| {
+        let name = json!("x".repeat(254));
+        review["request"]["name"] = name.clone();
+        review["request"]["object"]["metadata"]["name"] = name;
+    };
     vec![
         (
             "v1beta1",
@@ -75,9 +80,14 @@ pub(super) fn rows() -> Vec<Row> {
             "400 the uid of the request has 129 bytes, more than 128",
         ),
         (
+            "a name of 254 bytes, to be changed",
+            mutate(&long_name),
+            "allowed, patched",
+        ),
+        (
             "a name of 254 bytes",
-            request(&|request| request["name"] = json!("x".repeat(254))),
-            "400 the name of the request has 254 bytes, more than 253",
+            with("/validate", &long_name),
+            "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
         (
             "a uid, a namespace and a name of the largest size, and no object",

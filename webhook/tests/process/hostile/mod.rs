@@ -4,6 +4,7 @@
 mod envelope;
 mod http;
 mod large;
+mod long;
 mod objects;
 mod syntax;
 
@@ -17,6 +18,9 @@ const KEPT_KIB: i64 = 64 * 1024;
 
 /// Growth of the memory after all but the largest requests have been repeated.
 const GROWTH_KIB: i64 = 4 * 1024;
+
+/// Maximum size of an answer, and of the log lines of a request, in bytes.
+const ANSWER_MAX: usize = 64 * 1024;
 
 /// Name of a case, its request, and the [`summary`] of its answer.
 type Row = (&'static str, Vec<u8>, &'static str);
@@ -77,7 +81,9 @@ async fn hostile_requests_get_exact_answers_and_bounded_memory() {
     let before = webhook.memory();
     let mut wrong = Vec::new();
     for (what, bytes, expected) in &rows {
-        let found = summary(&client.say(bytes).await);
+        let answer = client.say(bytes).await;
+        assert!(answer.body.len() < ANSWER_MAX, "{what}");
+        let found = summary(&answer);
         if found != *expected {
             wrong.push(format!("{what}: {found}\n  instead of {expected}"));
         }
@@ -97,4 +103,22 @@ async fn hostile_requests_get_exact_answers_and_bounded_memory() {
         "{} requests, grown by {growth} KiB and then by {again} KiB",
         rows.len()
     );
+}
+
+#[tokio::test]
+async fn answers_and_log_lines_quote_the_beginning_of_long_texts() {
+    let files = files(nobody());
+    let webhook = Webhook::start(files.path(), &[]);
+    let client = Client::new(&webhook, files.path());
+    for (what, bytes, expected) in long::rows() {
+        let before = webhook.log().len();
+        let answer = client.say(&bytes).await;
+        let size = answer.body.len();
+        assert!(size < ANSWER_MAX, "{what}: {size} bytes");
+        let found = summary(&answer);
+        assert!(found.starts_with(expected), "{what}: {found}");
+        client.send_usual().await;
+        let logged = webhook.log().len() - before;
+        assert!(logged < ANSWER_MAX, "{what}: {logged} bytes in the log");
+    }
 }
