@@ -163,6 +163,8 @@ pub(crate) struct ExplainArgs {
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
+    pub insecure: InsecureArgs,
+    #[command(flatten)]
     pub controller: LeaseArgs,
     #[command(flatten)]
     pub members: MembersArgs,

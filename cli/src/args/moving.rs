@@ -47,7 +47,7 @@ removes causeway's finalizer from the MultiClusterService at the end. causeway's
 Required rights on the hub: list and patch MultiClusterServices, list Works, get Services, list Clusters, get the Secrets of the members and \
 namespace kube-system, get Leases in causeway-system and karmada-system, which show whether the controllers run. Optional: get ResourceBindings.
 
-Exit code: 0 nothing of causeway's remains in any member; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, a Lease cannot be read, or a dry run could not read a member.";
+Exit code: 0 nothing of causeway's remains in any provider or consumer, or other member that can be read; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, a Lease cannot be read, or a dry run could not read a member.";
 
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| wait.help("Wait until the move is complete; with false, do only what is possible now")))]

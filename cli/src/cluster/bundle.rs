@@ -61,10 +61,16 @@ const CERTIFICATES: &str = "webhook-certificates";
 /// Deployments of a hub that runs causeway itself.
 pub(crate) const DEPLOYMENTS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
 
-/// Whether a stored controller has the front of a tunnel that these objects leave out.
-pub(crate) fn loses_tunnel(stored: &DynamicObject, chosen: &DynamicObject) -> bool {
+/// Whether a stored Deployment has the front of a tunnel that the chosen one leaves out. A
+/// controller that is not stored counts as one with the front: `uninstall --keep-services` deletes
+/// it.
+pub(crate) fn loses_tunnel(stored: Option<&DynamicObject>, chosen: &DynamicObject) -> bool {
     let has_front = |object| preview::arguments(object).any(|arg| arg == FRONT_FLAG);
-    has_front(stored) && !has_front(chosen)
+    let had_front = match stored {
+        Some(stored) => has_front(stored),
+        None => is_named(chosen, "causeway-controller"),
+    };
+    had_front && !has_front(chosen)
 }
 
 /// Returns the objects to apply to a hub besides the definitions and the Secrets of the tunnel, in
@@ -718,8 +724,11 @@ mod tests {
         let controllers = [&without, &all];
         let [plain, tunnelled] =
             controllers.map(|all| find(all, "Deployment", "causeway-controller"));
-        assert!(loses_tunnel(tunnelled, plain));
-        assert!(!loses_tunnel(plain, plain) && !loses_tunnel(plain, tunnelled));
+        assert!(loses_tunnel(Some(tunnelled), plain));
+        assert!(!loses_tunnel(Some(plain), plain) && !loses_tunnel(Some(plain), tunnelled));
+        let webhook = find(&without, "Deployment", "causeway-webhook");
+        assert!(loses_tunnel(None, plain));
+        assert!(!loses_tunnel(None, tunnelled) && !loses_tunnel(None, webhook));
         let front = find(&all, "Service", "causeway-tunnel");
         let port = &front.data["spec"]["ports"][0]["port"];
         assert!(FRONT_FLAG.ends_with(&format!(":{port}")), "{port}");

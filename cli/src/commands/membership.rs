@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod hub;
+pub(crate) mod leftovers;
 pub(crate) mod location;
 pub(crate) mod member;
 

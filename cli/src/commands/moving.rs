@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::gate::{Gate, Manager};
 use self::outcome::{Left, Outcome, Plan, Report, State, Written};
-use self::step::{Done, Members, StepError};
+use self::step::{Done, Members, Step, StepError};
 use crate::args::MoveArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
@@ -79,12 +79,37 @@ pub(crate) struct Direction {
     pub plan: fn(&Snapshot) -> Plan,
     /// Returns all writes of the move, for a dry run.
     pub whole: fn(&Snapshot) -> Plan,
+    /// Returns the members that hold objects of the previous manager, which no object of the hub
+    /// names at the end of the move.
+    pub holders: fn(&Snapshot) -> BTreeSet<String>,
     /// Returns the reason that makes the move impossible.
     pub obstacle: fn(&Snapshot) -> Option<String>,
     /// Returns the reason to stop the move, given the UIDs of the Works at its start.
     pub halt: fn(&Snapshot, &BTreeSet<String>) -> Option<String>,
     /// Returns the reason to refuse the move, given the state of Karmada's controllers.
     pub refusal: fn(&Gate) -> Option<String>,
+}
+
+impl Direction {
+    /// Plans the writes that are allowed now. `holders`: the members that held objects when they
+    /// were last read, which the function updates. An unread one is left, and its objects may
+    /// remain, so the move does not end.
+    pub(crate) fn next(&self, snapshot: &Snapshot, holders: &mut BTreeSet<String>) -> Plan {
+        holders.retain(|name| !matches!(snapshot.members.get(name), Some(Ok(_))));
+        holders.extend((self.holders)(snapshot));
+        let mut plan = (self.plan)(snapshot);
+        let unread = holders.iter().filter_map(|name| {
+            let why = snapshot.members.get(name)?.as_ref().err()?;
+            Some(Left::unread(name, "Karmada", why))
+        });
+        let unread: Vec<_> = unread.filter(|one| !plan.left.contains(one)).collect();
+        if !unread.is_empty() {
+            plan.steps
+                .retain(|step| !matches!(step, Step::PatchService(..)));
+            plan.left.extend(unread);
+        }
+        plan
+    }
 }
 
 /// Services that a command without a name moves.
@@ -273,6 +298,7 @@ impl Mover<'_> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut outcome = Outcome::new(key, State::Done, self.direction.done);
         let (mut works, mut last) = (None, String::new());
+        let mut holders = BTreeSet::new();
         loop {
             ticks.tick().await;
             let snapshot = self.look(key).await?;
@@ -282,7 +308,7 @@ impl Mover<'_> {
                 outcome.message = format!("not {}: {why}", self.direction.done);
                 return Ok(outcome);
             }
-            let plan = (self.direction.plan)(&snapshot);
+            let plan = self.direction.next(&snapshot, &mut holders);
             if plan.is_empty() {
                 return Ok(outcome);
             }

@@ -2,8 +2,9 @@
 //! their RBAC from the hub.
 
 mod keep_services;
-mod leftovers;
 mod serving;
+
+use std::collections::BTreeMap;
 
 use causeway::api::{Cluster, ClusterProfile, MultiClusterService};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
@@ -23,8 +24,7 @@ use crate::cluster::helm::{self, Release};
 use crate::cluster::karmada;
 use crate::cluster::objects;
 use crate::cluster::wait;
-use crate::commands::membership::hub;
-use crate::commands::membership::{cleaning, report_left};
+use crate::commands::membership::{cleaning, hub, is_kept, leftovers, report_left};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::term::confirm;
@@ -362,6 +362,24 @@ impl Inventory {
         ))
     }
 
+    /// Prints the joined members that the controller could not clean up. Nothing cleans up a member
+    /// whose Cluster has not causeway's finalizer, so its leftovers are read, with the credentials
+    /// on the hub.
+    async fn report_uncleaned(&self, hub: &ApiServer, problems: &Problems) -> Result<(), Failure> {
+        let members = self.served.serving.members();
+        for name in &members {
+            if let Some(problem) = problems.0.get(name).filter(|problem| !problem.is_empty()) {
+                report_left(hub, name, problem).await?;
+            }
+        }
+        let clusters = self.served.clusters.iter();
+        let unkept = clusters.filter(|one| {
+            let name = one.name_any();
+            members.contains(&name) && !problems.0.contains_key(&name)
+        });
+        leftovers::report(hub, unkept).await
+    }
+
     /// Prints leftovers in members that were not joined with this program.
     async fn report_members(&self, hub: &ApiServer) -> Result<(), Failure> {
         let joined = self.served.serving.members();
@@ -404,8 +422,11 @@ impl Served {
         let works = karmada::works(hub, None).await?;
         let works = works.ok_or(karmada::WorksForbidden)?;
         let karmadas = ManagedByKarmada::of(&services, &works);
+        let definition = CLUSTERS.find(hub).await?;
+        let is_karmadas = definition.origin != Origin::Managed && karmada::is_served(hub).await?;
+        let owns_clusters = serving::owns_clusters(&definition, is_karmadas);
         Ok(Self {
-            serving: Serving::of(&services, &clusters, &karmadas),
+            serving: Serving::of(&services, &clusters, &karmadas, owns_clusters),
             services: services.len(),
             clusters,
             karmadas,
@@ -423,25 +444,22 @@ async fn clean(
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + args.timeout;
     let serving = &inventory.served.serving;
+    let mut problems = Problems::default();
+    problems.record(&inventory.served.clusters);
     if !serving.is_empty() {
         for service in &serving.services {
             objects::remove(hub, service).await?;
         }
-        cleaned(hub, deadline, args, Serving::without_clusters).await?;
+        let problems = &mut problems;
+        cleaned(hub, deadline, args, problems, Serving::without_clusters).await?;
         for cluster in &serving.clusters {
             objects::remove(hub, cluster).await?;
         }
-        cleaned(hub, deadline, args, |serving| serving).await?;
+        cleaned(hub, deadline, args, problems, |serving| serving).await?;
     }
     inventory.report_accounts()?;
+    inventory.report_uncleaned(hub, &problems).await?;
     let members = serving.members();
-    for cluster in &inventory.served.clusters {
-        let name = cluster.name_any();
-        let problem = cleaning(cluster);
-        if members.contains(&name) && !problem.is_empty() {
-            report_left(hub, &name, &problem).await?;
-        }
-    }
     let cleaned = members.iter();
     let cleaned = cleaned.filter_map(|name| ClusterName::try_from(name.as_str()).ok());
     for name in cleaned {
@@ -457,15 +475,33 @@ async fn clean(
     Ok(())
 }
 
-/// Waits until the selected part of the served objects is deleted.
+/// Last observed problem of each Cluster with causeway's finalizer, by name: the reason that the
+/// controller could not clean up the member, or an empty string.
+#[derive(Debug, Default)]
+struct Problems(BTreeMap<String, String>);
+
+impl Problems {
+    /// Records the problems of these Clusters. A Cluster that is deleted retains its last one.
+    fn record(&mut self, clusters: &[Cluster]) {
+        let kept = clusters.iter().filter(|one| is_kept(*one));
+        let problems = kept.map(|one| (one.name_any(), cleaning(one)));
+        self.0.extend(problems);
+    }
+}
+
+/// Waits until the selected part of the served objects is deleted. Records the problems of the
+/// Clusters meanwhile.
 async fn cleaned(
     hub: &ApiServer,
     deadline: Instant,
     args: &UninstallArgs,
+    problems: &mut Problems,
     part: impl Fn(Serving) -> Serving,
 ) -> Result<(), Failure> {
     let left = wait::none_left(deadline, "the controller to clean up after ", async || {
-        let left = part(Served::read(hub).await?.serving);
+        let served = Served::read(hub).await?;
+        problems.record(&served.clusters);
+        let left = part(served.serving);
         Ok((!left.is_empty()).then_some(left))
     });
     match left.await? {
@@ -500,4 +536,31 @@ async fn remove_definition(
         seconds,
         late,
     })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::labels;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{cluster, ready};
+
+    #[test]
+    fn last_status_of_a_deleted_cluster_is_its_problem() {
+        let observed = |name: &str, status: &str| {
+            let mut one = cluster(name, json!([ready(status, "Unreachable", "no route")]));
+            one.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
+            one
+        };
+        let mut freed = observed("b", "True");
+        freed.metadata.finalizers = None;
+        let mut problems = Problems::default();
+        problems.record(&[observed("a", "True"), observed("b", "False")]);
+        problems.record(&[observed("a", "False"), freed]);
+        problems.record(&[]);
+        let why = ": Unreachable (no route)";
+        let expected = ["a", "b"].map(|name| (name.to_owned(), why.to_owned()));
+        assert_eq!(problems.0, BTreeMap::from(expected));
+    }
 }

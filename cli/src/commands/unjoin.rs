@@ -20,7 +20,7 @@ use crate::cluster::objects::{self, Run};
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
-use crate::commands::membership::{cleaning, is_kept, report_left};
+use crate::commands::membership::{cleaning, is_kept, leftovers, report_left};
 use crate::observe::once;
 use crate::term::exit::{CommandError, Failure, PROBLEM};
 use crate::term::output::{self, OutputError};
@@ -118,12 +118,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
         let objects = stored.map(|_| &cluster).into_iter().chain(&secrets);
         return preview(&hub, objects, member.as_ref(), &hub_uid).await;
     }
-    if stored.is_some() && objects::delete(&hub, &cluster).await? {
+    if let Some(stored) = stored
+        && objects::delete(&hub, &cluster).await?
+    {
         let unready = gone(&hub, &name, args).await?;
         output::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
-        if !unready.is_empty() {
-            report_left(&hub, &name, &unready).await?;
-        }
+        report_uncleaned(&hub, stored, member.as_ref(), &unready).await?;
     }
     match &member {
         Some(member) => {
@@ -249,6 +249,23 @@ async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<
         late,
     })?;
     Ok(last.unwrap_or_default())
+}
+
+/// Prints the objects that remain in the member although its Cluster is deleted. Nothing cleans up
+/// a member whose Cluster has not causeway's finalizer, so it is read, with credentials that are
+/// about to be deleted.
+async fn report_uncleaned(
+    hub: &ApiServer,
+    stored: &Cluster,
+    member: Option<&ApiServer>,
+    unready: &str,
+) -> Result<(), Failure> {
+    match member {
+        _ if is_kept(stored) && unready.is_empty() => Ok(()),
+        _ if is_kept(stored) => Ok(report_left(hub, stored.name_any(), unready).await?),
+        Some(member) => leftovers::report_in(hub, &stored.name_any(), member).await,
+        None => leftovers::report(hub, std::iter::once(stored)).await,
+    }
 }
 
 /// Prints the services that still name the cluster.

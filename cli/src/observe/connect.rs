@@ -23,6 +23,10 @@ pub(crate) const READ_WITHIN: Duration = Duration::from_secs(5);
 /// Maximum number of members that are read concurrently.
 const AT_ONCE: usize = 32;
 
+/// Message about a member whose agent has its credentials, without a remedy.
+pub(crate) const TOKEN_OF_AGENT: &str =
+    "its agent gives its token to causeway-controller alone, and the hub stores none";
+
 /// Failure to reach a member with the credentials on the hub. The messages never mention a
 /// kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,10 +40,7 @@ pub(crate) enum ConnectError {
          its credentials"
     )]
     OfProfile { namespace: String, name: String },
-    #[error(
-        "its agent gives its token to causeway-controller alone, and the hub stores none; give a \
-         kubeconfig of the member: --member-kubeconfig {0}=FILE"
-    )]
+    #[error("{TOKEN_OF_AGENT}; give a kubeconfig of the member: --member-kubeconfig {0}=FILE")]
     OfAgent(String),
     #[error(
         "you may not read the Secrets with the members' credentials in namespace {0} of the hub"

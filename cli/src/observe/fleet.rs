@@ -109,9 +109,9 @@ impl Fleet {
 
     /// Returns the objects of a service in the participating clusters.
     pub(crate) fn snapshot(&self, key: &ServiceKey) -> Snapshot {
-        let works = self.hub.works.as_ref().map(|works| {
-            let works = works.of(key).map(|work| Work(work.metadata.clone()));
-            works.collect()
+        let works = (!self.hub.works_unread).then(|| {
+            let works = self.hub.works.of(key);
+            works.map(|work| Work(work.metadata.clone())).collect()
         });
         let part = self.part_in(key);
         let members = self
@@ -170,6 +170,26 @@ impl Fleet {
             (name.clone(), held)
         });
         readings.collect()
+    }
+
+    /// Returns [`Fleet::readings`] with the last observed exports and imports of unread members,
+    /// and the error of each unread member that had any.
+    pub(crate) fn last_readings(
+        &self,
+        key: &ServiceKey,
+    ) -> (Readings, BTreeMap<String, ConnectError>) {
+        let mut readings = self.readings(key);
+        let mut lost = BTreeMap::new();
+        for (name, member) in &self.members {
+            if !member.exports.has(key) && !member.imports.has(key) {
+                continue;
+            }
+            let last = Ok(member.last_exported(key));
+            if let Some(Err(why)) = readings.insert(name.clone(), last) {
+                lost.insert(name.clone(), why);
+            }
+        }
+        (readings, lost)
     }
 
     /// Returns each member, or the error of its connection.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::Cluster;
+use causeway::target::is_tunnelled;
 use kube::ResourceExt as _;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
@@ -124,12 +125,18 @@ impl Follow {
             Some(cluster) => {
                 let engaged = self.engaged.get(name);
                 if !engaged.is_some_and(|(known, _)| leads_to_the_same(known, cluster)) {
+                    let is_same = engaged.is_some_and(|(known, _)| known.uid() == cluster.uid());
                     self.last += 1;
                     let engaged = Engaged::new(&self.settings, cluster, self.last);
                     self.engaged
                         .insert(name.to_owned(), (cluster.clone(), engaged));
                     let members = &mut self.fleet.members;
-                    members.insert(name.to_owned(), Member::new(self.last));
+                    let former = members.remove(name).filter(|_| is_same);
+                    let member = match former {
+                        Some(former) => former.engaged_again(self.last),
+                        None => Member::new(self.last),
+                    };
+                    members.insert(name.to_owned(), member);
                 } else if let Some((_, engaged)) = engaged
                     && engaged.follow_paths(cluster.reports_paths())
                     && !cluster.reports_paths()
@@ -190,6 +197,8 @@ fn leads_to_the_same(known: &Cluster, now: &Cluster) -> bool {
             cluster.has_agent_credentials(),
             spec.insecure_skip_tls_verification,
             spec.proxy_url.clone(),
+            spec.proxy_header.clone(),
+            is_tunnelled(cluster),
         )
     };
     of(known) == of(now)
@@ -197,10 +206,45 @@ fn leads_to_the_same(known: &Cluster, now: &Cluster) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use causeway::api::labels;
+    use causeway::domain::ServiceKey;
+    use kube::runtime::watcher::Event;
     use serde_json::json;
 
+    use super::super::member;
     use super::*;
-    use crate::fixtures::{cluster, condition, synced};
+    use crate::cluster::access::Side;
+    use crate::fixtures::{cluster, condition, export, synced};
+
+    #[tokio::test]
+    async fn member_at_another_address_retains_its_exports_until_a_list() {
+        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let server = ApiServer::new(Side::Hub, config).expect("a client");
+        let (mut follow, _changes) = follow(server, Scope::default());
+        let mut joined = |uid: &str, address: &str| {
+            let mut one = synced("a");
+            one.metadata.uid = Some(uid.to_owned());
+            one.metadata.resource_version = Some(format!("{uid} {address}"));
+            one.spec.api_endpoint = Some(address.to_owned());
+            let apply = move |hub: &mut Hub| hub::clusters(hub, Event::Apply(one));
+            follow.apply(Change::Hub(Box::new(apply)));
+            let key = ServiceKey::new("shop", "foo");
+            let a = follow.fleet.members.get_mut("a").expect("a member");
+            let before = (a.engagement, a.exports.has(&key));
+            if a.engagement == 1 {
+                member::exports(a, Event::Apply(export("foo", json!([]))));
+            }
+            if a.engagement == 2 {
+                member::exports(a, Event::InitDone);
+                assert!(!a.exports.has(&key), "the list lacks it");
+                member::exports(a, Event::Apply(export("foo", json!([]))));
+            }
+            before
+        };
+        assert_eq!(joined("1", "https://here"), (1, false));
+        assert_eq!(joined("1", "https://there"), (2, true));
+        assert_eq!(joined("2", "https://there"), (3, false));
+    }
 
     #[test]
     fn services_depend_on_facts_and_not_on_versions_of_clusters() {
@@ -212,7 +256,15 @@ mod tests {
         let lost = cluster("a", json!([refused]));
         assert_ne!(facts(&lost), first);
         assert!(leads_to_the_same(&one, &lost));
-        one.spec.api_endpoint = Some("https://elsewhere".to_owned());
+        let mut elsewhere = one.clone();
+        elsewhere.spec.api_endpoint = Some("https://elsewhere".to_owned());
+        assert!(!leads_to_the_same(&elsewhere, &lost));
+        let mut tunnelled = one.clone();
+        let annotations = tunnelled.metadata.annotations.get_or_insert_default();
+        annotations.insert(labels::TUNNEL.to_owned(), "true".to_owned());
+        assert!(!leads_to_the_same(&tunnelled, &lost));
+        let header = json!({ "X-Tenant": "shop" });
+        one.spec.proxy_header = serde_json::from_value(header).expect("a header");
         assert!(!leads_to_the_same(&one, &lost));
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use self::names::Names;
 use super::link::{Kind, Link};
 use super::networking::selects_node_ports;
-use super::pace::{self, Broken, Ended, Pace};
+use super::pace::{self, Broken, Ended, LOOK_AGAIN, Pace};
 use super::reader::{Reader, Sent, Served, View};
 use super::scope::{Breadth, Scope};
 use super::store::{Store, key_of, name_of, note_reach};
@@ -63,8 +63,9 @@ pub(crate) struct Hub {
     refused: BTreeMap<Kind, String>,
     /// Names in DNS.
     names: Names,
-    /// Works. `None` if the user may not list them.
-    pub works: Option<Store<ServiceKey, WorkMeta>>,
+    pub works: Store<ServiceKey, WorkMeta>,
+    /// Whether the user may not list Works. False again once a list is complete.
+    pub works_unread: bool,
 }
 
 impl Default for Hub {
@@ -87,7 +88,8 @@ impl Default for Hub {
             imports: Store::new(key_of),
             refused: BTreeMap::new(),
             names: Names::default(),
-            works: Some(works()),
+            works: works(),
+            works_unread: false,
         }
     }
 }
@@ -215,8 +217,11 @@ fn exports_served(hub: &mut Hub, served: Served) -> Touched {
 }
 
 fn works_changed(hub: &mut Hub, event: Event<WorkMeta>) -> Touched {
-    let works = hub.works.get_or_insert_with(works);
-    Touched::services(works.apply(event))
+    let is_listed = matches!(event, Event::InitDone);
+    Touched {
+        all: is_listed && std::mem::take(&mut hub.works_unread),
+        ..Touched::services(hub.works.apply(event))
+    }
 }
 
 /// Follows the hub, and reconnects after each end of a connection.
@@ -283,7 +288,6 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
         hub.link.begin(&kinds);
         let is_same = hub.uid == uid && hub.karmada == karmada;
         (hub.uid, hub.karmada) = (uid, karmada);
-        hub.works.get_or_insert_with(works);
         Touched {
             all: !is_same,
             ..Touched::default()
@@ -361,26 +365,29 @@ async fn follow_mcs(reader: &Reader<'_, Hub>) -> RequestError {
     mcs.await.why
 }
 
-/// Follows Namespaces. A user who may not list them observes everything else.
+/// Follows Namespaces. A user who may not list them observes everything else, and the list is
+/// tried again.
 async fn follow_namespaces(reader: &Reader<'_, Hub>) -> RequestError {
-    let api = reader.server.all::<NamespaceMeta>();
-    let config = pace::selected(reader.scope.by_namespace());
-    let broken = reader
-        .follow(Kind::Namespace, api, config, namespaces)
-        .await;
-    let why = match broken.why {
-        why @ RequestError::NotAllowed { .. } if broken.unlisted => {
-            format!("{why}; to follow them takes the right to list and watch Namespaces")
-        }
-        why => return why,
-    };
-    let unread = move |hub: &mut Hub| Touched {
-        all: hub.namespaces_unread.replace(why).is_none(),
-        link: hub.link.listed(Kind::Namespace),
-        ..Touched::default()
-    };
-    reader.send(unread).await;
-    std::future::pending().await
+    loop {
+        let api = reader.server.all::<NamespaceMeta>();
+        let config = pace::selected(reader.scope.by_namespace());
+        let broken = reader
+            .follow(Kind::Namespace, api, config, namespaces)
+            .await;
+        let why = match broken.why {
+            why @ RequestError::NotAllowed { .. } if broken.unlisted => {
+                format!("{why}; to follow them takes the right to list and watch Namespaces")
+            }
+            why => return why,
+        };
+        let unread = move |hub: &mut Hub| Touched {
+            all: hub.namespaces_unread.replace(why).is_none(),
+            link: hub.link.listed(Kind::Namespace),
+            ..Touched::default()
+        };
+        reader.send(unread).await;
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
 }
 
 async fn answers(server: &ApiServer) -> Result<(), RequestError> {
@@ -410,7 +417,21 @@ async fn works_served(server: &ApiServer) -> Result<Works, RequestError> {
     })
 }
 
-async fn follow_works(reader: &Reader<'_, Hub>, works: Works) -> RequestError {
+/// Follows Works. Forbidden ones are tried again.
+async fn follow_works(reader: &Reader<'_, Hub>, mut works: Works) -> RequestError {
+    while works == Works::Forbidden {
+        let unread = |hub: &mut Hub| Touched {
+            all: !std::mem::replace(&mut hub.works_unread, true),
+            link: hub.link.listed(Kind::Work),
+            ..Touched::default()
+        };
+        reader.send(unread).await;
+        tokio::time::sleep(LOOK_AGAIN).await;
+        works = match works_served(reader.server).await {
+            Ok(works) => works,
+            Err(why) => return why,
+        };
+    }
     if works == Works::Followed {
         let config = watcher::Config::default().labels(&karmada::selector(None));
         let api = works_api(reader.server);
@@ -419,16 +440,29 @@ async fn follow_works(reader: &Reader<'_, Hub>, works: Works) -> RequestError {
             .await
             .why;
     }
-    let none = move |hub: &mut Hub| {
-        let mut touched = Touched::default();
-        if works == Works::Forbidden {
-            touched.all = hub.works.take().is_some();
-        } else {
-            touched = works_changed(hub, Event::InitDone);
-        }
+    let none = |hub: &mut Hub| {
+        let mut touched = works_changed(hub, Event::InitDone);
         touched.link = hub.link.listed(Kind::Work);
         touched
     };
     reader.send(none).await;
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_services_depend_on_works_that_become_readable() {
+        let mut hub = Hub {
+            works_unread: true,
+            ..Hub::default()
+        };
+        assert!(!works_changed(&mut hub, Event::Init).all);
+        assert!(hub.works_unread, "the list is not complete");
+        assert!(works_changed(&mut hub, Event::InitDone).all);
+        assert!(!hub.works_unread);
+        assert!(!works_changed(&mut hub, Event::InitDone).all);
+    }
 }

@@ -92,7 +92,12 @@ pub(crate) struct Installation {
     pub misplaced: Readable<Vec<Misplaced>>,
 }
 
-pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installation, RequestError> {
+/// Reads an installation. `allow_insecure` also reads members whose certificate cannot be verified.
+pub(crate) async fn read(
+    hub: &ApiServer,
+    lease: &LeaseName,
+    allow_insecure: bool,
+) -> Result<Installation, RequestError> {
     let info = hub.request(hub.client.apiserver_version()).await?;
     let of_webhook = ListParams::default().labels("kubernetes.io/service-name=causeway-webhook");
     let of_causeway = ListParams::default().labels(OF_CAUSEWAY);
@@ -119,12 +124,8 @@ pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installat
         profile_namespaces: profile_namespaces(&deployments, &clusters),
     };
     let missing_rights = missing_rights(hub, &needs).await?;
-    let answers = match needs.serves_works {
-        true => ask_members(hub, needs.clusters).await,
-        false => BTreeMap::new(),
-    };
-    let certificate = hub.get::<Secret>(hub.within(NAMESPACE), CERTIFICATE).await;
-    let certificate = allowed(certificate)?.map(|secret| Some(secret?.data?.remove("tls.crt")?.0));
+    let answers = ask_members(hub, &needs, allow_insecure).await;
+    let certificate = certificate(hub).await?;
     let misplaced = match &clusters {
         Ok(clusters) => allowed(misplaced::read(hub, clusters, &Scope::default()).await)?,
         Err(why) => Err(why.clone()),
@@ -153,13 +154,25 @@ pub(crate) async fn read(hub: &ApiServer, lease: &LeaseName) -> Result<Installat
     })
 }
 
-/// Requests the identity of each member whose Cluster has no status of causeway.
+/// Reads the PEM certificate chain of the webhook's Secret.
+async fn certificate(hub: &ApiServer) -> Result<Readable<Option<Vec<u8>>>, RequestError> {
+    let secret = hub.get::<Secret>(hub.within(NAMESPACE), CERTIFICATE).await;
+    Ok(allowed(secret)?.map(|secret| Some(secret?.data?.remove("tls.crt")?.0)))
+}
+
+/// Requests the identity of each member of a Karmada control plane whose Cluster has no status of
+/// causeway.
 async fn ask_members(
     hub: &ApiServer,
-    clusters: &[Cluster],
+    needs: &Needs<'_>,
+    allow_insecure: bool,
 ) -> BTreeMap<String, Result<(), ConnectError>> {
-    let named = clusters.iter().filter(|cluster| !is_reported(cluster));
-    let answers = connect::read_each(hub, named, false, |member| async move {
+    if !needs.serves_works {
+        return BTreeMap::new();
+    }
+    let clusters = needs.clusters.iter();
+    let named = clusters.filter(|cluster| !is_reported(cluster));
+    let answers = connect::read_each(hub, named, allow_insecure, |member| async move {
         member.uid().await.map(drop)
     });
     answers.await

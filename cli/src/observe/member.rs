@@ -72,7 +72,7 @@ pub(super) type Id = (Arc<str>, u64);
 
 impl Member {
     /// Returns a member without any observation.
-    pub(super) fn new(engagement: u64) -> Self {
+    pub(crate) fn new(engagement: u64) -> Self {
         Self {
             engagement,
             link: Link::default(),
@@ -90,6 +90,17 @@ impl Member {
             nodes: Store::new(name_of),
             nodes_read: None,
             paths: Vec::new(),
+        }
+    }
+
+    /// Returns the member of the next engagement of the same Cluster. It retains the last observed
+    /// exports and imports until their first complete lists.
+    pub(super) fn engaged_again(self, engagement: u64) -> Self {
+        Self {
+            exports: self.exports,
+            by_node_ports: self.by_node_ports,
+            imports: self.imports,
+            ..Self::new(engagement)
         }
     }
 
@@ -169,11 +180,16 @@ impl Member {
     pub(super) fn exported(&self, key: &ServiceKey) -> Result<Held, ConnectError> {
         match self.clusterset_unread() {
             Some(why) => Err(why.clone()),
-            None => Ok(Held {
-                exports: self.exports.of(key).cloned().collect(),
-                imports: self.imports.of(key).cloned().collect(),
-                ..Held::default()
-            }),
+            None => Ok(self.last_exported(key)),
+        }
+    }
+
+    /// Returns the last observed exports and imports of one service, also without a connection.
+    pub(super) fn last_exported(&self, key: &ServiceKey) -> Held {
+        Held {
+            exports: self.exports.of(key).cloned().collect(),
+            imports: self.imports.of(key).cloned().collect(),
+            ..Held::default()
         }
     }
 

@@ -1,13 +1,15 @@
 //! Rows of the page: reports of `status` and counted results of `explain`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use causeway::api::Cluster;
+use causeway::domain::ClusterName;
 use causeway::domain::path::{Path, PathLease};
 use causeway_engine::explain::{
     ConsumerReport, Diagnosis, EndpointState, Explanation, ExposureReport, ProviderReport,
     TierReport,
 };
+use causeway_engine::messages::member_unread;
 use causeway_engine::model::slice::Exposure;
 use causeway_engine::reasons::Reason;
 use k8s_openapi::jiff::Timestamp;
@@ -15,6 +17,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use crate::cluster::conditions::Conditions as _;
+use crate::observe::connect::ConnectError;
 use crate::observe::link::ConnectionRow;
 use crate::observe::networking::NetworkReport;
 use crate::views::explain::text::tiers_text;
@@ -94,6 +97,9 @@ pub(crate) struct ClusterRow {
     pub api_endpoint: String,
     pub sync_mode: String,
     pub drained: bool,
+    /// Message about the deletions that the controller suspends in the member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletions_suspended: Option<String>,
     #[serde(flatten)]
     pub connection: ConnectionRow,
     pub conditions: Vec<ConditionReport>,
@@ -223,6 +229,7 @@ impl ClusterRow {
             api_endpoint: report.api_endpoint,
             sync_mode: report.sync_mode,
             drained: report.drained,
+            deletions_suspended: report.deletions_suspended,
             connection,
             conditions: conditions.map(ConditionReport::from).collect(),
             paths: None,
@@ -293,6 +300,40 @@ impl ServiceRow {
             providers: found.providers,
             consumers: found.consumers,
             problems: found.problems,
+        }
+    }
+
+    /// Returns the row of an exported service of which only unread members had objects when they
+    /// were last read. `lost` has the error of each of them.
+    pub(crate) fn lost(
+        report: ExportedReport,
+        explanation: &Explanation,
+        lost: &BTreeMap<String, ConnectError>,
+    ) -> Self {
+        let unread = |name: &String| {
+            let why = lost.get(name)?;
+            let name = ClusterName::try_from(name.as_str()).ok()?;
+            Some(member_unread(&name, why))
+        };
+        let providers = report.exporters.iter().map(|name| ProviderRow {
+            cluster: name.clone(),
+            endpoints: 0,
+            ready: 0,
+            reach: None,
+            problem: unread(name),
+        });
+        let consumers = report.importers.iter().map(|name| ConsumerRow {
+            cluster: name.clone(),
+            counts: Counts::default(),
+            serving: None,
+            standby_from: None,
+            problem: unread(name),
+        });
+        Self {
+            address: format!("{}.{}.svc.clusterset.local", report.name, report.namespace),
+            providers: providers.collect(),
+            consumers: consumers.collect(),
+            ..Self::exported(report, explanation)
         }
     }
 }

@@ -116,11 +116,12 @@ function About({ cluster, networks }: { cluster: Cluster; networks: boolean }) {
   const why = disconnected(cluster) !== undefined || !cluster.connected ? cluster.disconnectedWhy : undefined;
   return (
     <>
-      {health !== "ok" && (cluster.message || why) && (
+      {health !== "ok" && (cluster.message || cluster.deletionsSuspended || why) && (
         <div class={`notice ${health}`}>
           <Mark health={health} />
           <div>
             {cluster.message && <p><strong>{cluster.reason}</strong> {cluster.message}</p>}
+            {cluster.deletionsSuspended && <p><strong>DeletionsSuspended</strong> {cluster.deletionsSuspended}</p>}
             {why && <p>This program does not see it: {why}</p>}
           </div>
         </div>

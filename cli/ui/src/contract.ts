@@ -76,6 +76,8 @@ export interface Cluster {
   syncMode: string;
   /** Whether nothing that it provides is used. */
   drained: boolean;
+  /** Message about the deletions that the controller suspends in it. */
+  deletionsSuspended?: string;
   /** Whether the watches of the program itself stand. */
   connected: boolean;
   /** RFC 3339; absent until it was tried. */

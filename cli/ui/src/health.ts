@@ -27,17 +27,29 @@ export function disconnected({ connected, disconnectedSince, state, reason, sinc
   return connected ? undefined : disconnectedSince;
 }
 
+/** Reason of a cluster that causeway does not serve by design. `kubectl mcs status` counts it as healthy. */
+const NOT_SERVED = "PullWithoutCredentials";
+
 export function clusterHealth(cluster: Cluster | undefined): Health {
   if (!cluster) return "bad";
   if (disconnected(cluster) !== undefined) return "disconnected";
+  if (cluster.reason === NOT_SERVED) return "partial";
   const health = ofState(cluster.state);
-  return health === "ok" && (cluster.drained || !cluster.connected) ? "partial" : health;
+  const restricted = cluster.drained || cluster.deletionsSuspended !== undefined || !cluster.connected;
+  return health === "ok" && restricted ? "partial" : health;
 }
 
 /** As `kubectl mcs status` shows a node that is cordoned. */
 export function clusterState(cluster: Cluster): string {
   if (disconnected(cluster) !== undefined) return "Disconnected";
-  return cluster.drained ? `${cluster.state}, drained` : cluster.state;
+  const state = cluster.reason === NOT_SERVED ? "Not served" : cluster.state;
+  const suspended = cluster.deletionsSuspended === undefined ? "" : ", deletions suspended";
+  return `${state}${cluster.drained ? ", drained" : ""}${suspended}`;
+}
+
+/** Message of a cluster that is not ready, or about suspended deletions; empty without either. */
+export function clusterMessage(cluster: Cluster): string {
+  return cluster.state === "Ready" ? (cluster.deletionsSuspended ?? "") : cluster.message;
 }
 
 /** Reasons for which a part could not be read: the state is unknown. */

@@ -85,6 +85,7 @@ function NodeDetails({ node, graph, params }: { node: GraphNode; graph: Graph; p
       <h2>{node.isRegion ? node.label : <a href={clusterHref(node.label)}>{node.label}</a>}</h2>
       {!node.isRegion && <State health={node.health} word={only ? clusterState(only) : "Not joined"} />}
       {only?.message && node.health !== "ok" && <p class="message">{only.message}</p>}
+      {only?.deletionsSuspended && <p class="message">{only.deletionsSuspended}</p>}
       {node.isRegion && (
         <>
           <p><button type="button" onClick={() => { toggleRegion(params, node.label); choose(""); }}>Show its {plural(node.clusters.length, "cluster")}</button></p>

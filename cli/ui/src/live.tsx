@@ -1,6 +1,6 @@
 /** What a screen reader is told of changes: states that changed, a few at a time, nothing else. */
 import { useEffect, useState } from "preact/hooks";
-import { disconnected } from "./health";
+import { clusterState, disconnected } from "./health";
 import { store, type State } from "./store";
 
 /** How long changes are gathered before they are said. */
@@ -21,8 +21,8 @@ function differences(now: State, before: State): [string, string][] {
   for (const [name, cluster] of now.clusters) {
     const was = before.clusters.get(name);
     if (was === cluster) continue;
-    const state = disconnected(cluster) === undefined ? cluster.state : "disconnected";
-    const then = was && (disconnected(was) === undefined ? was.state : "disconnected");
+    const state = disconnected(cluster) === undefined ? clusterState(cluster) : "disconnected";
+    const then = was && (disconnected(was) === undefined ? clusterState(was) : "disconnected");
     if (state !== then) found.push([`cluster ${name}`, state]);
   }
   for (const [key, service] of now.services) {

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Cluster, Service } from "./contract";
 import { clusterMatches, filterOf, isSet, matches, type Filter } from "./filter";
 import { FilterBar } from "./filterbar";
-import { HEALTHS, clusterHealth, clusterState, serviceHealth, serviceProblem, serviceReason, serviceState } from "./health";
+import { HEALTHS, clusterHealth, clusterMessage, clusterState, serviceHealth, serviceProblem, serviceReason, serviceState } from "./health";
 import { useFlash, useStore } from "./hooks";
 import { NoMatch, NoMembers, NoServices } from "./nothing";
 import { ClusterNames, Ready, Since, State, plural } from "./parts";
@@ -83,6 +83,7 @@ function Row({ service }: { service: Service }) {
 function MemberRow({ member: { cluster, provides, consumes } }: { member: Member }) {
   const row = useFlash<HTMLTableRowElement>(cluster);
   const health = clusterHealth(cluster);
+  const message = clusterMessage(cluster);
   return (
     <tr ref={row} class={health}>
       <th scope="row" class="key"><a href={clusterHref(cluster.name)}>{cluster.name}</a></th>
@@ -91,7 +92,7 @@ function MemberRow({ member: { cluster, provides, consumes } }: { member: Member
       <td>
         <State health={health} word={clusterState(cluster)} />
         {cluster.reason && cluster.reason !== cluster.state && <span class="reason"> {cluster.reason}</span>}
-        {cluster.state !== "Ready" && cluster.message && <p class="message">{cluster.message}</p>}
+        {message && <p class="message">{message}</p>}
       </td>
       <td class="number"><Since time={cluster.since} /></td>
       <td class="number">{provides}</td>

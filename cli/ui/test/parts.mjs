@@ -231,6 +231,29 @@ export async function ready_services_with_an_unread_part_are_unknown(browser, fi
   });
 }
 
+export async function suspended_deletions_and_unserved_clusters_are_partial(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    const { page } = watched;
+    const is = async (more, row, message) => {
+      fixture.change({ clusters: [data.cluster("member1", more)] });
+      await watched.go("#/table");
+      await watched.says(message);
+      const cells = page.locator("section[aria-labelledby='members'] tr:has(a[href='#/clusters/member1']) td:nth-child(4)");
+      assert.equal(await cells.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim()), row);
+      assert.equal(await cells.locator(".mark.partial").count(), 1);
+      await watched.go("#/clusters/member1");
+      await watched.says(message);
+    };
+    const gone = "3 of 3 Services are missing";
+    await is({ deletionsSuspended: gone }, `Ready, deletions suspended Synced ${gone}`, gone);
+    const report = "report its credentials to the hub";
+    const pull = { state: "NotReady", reason: "PullWithoutCredentials", message: report, syncMode: "Pull" };
+    await is(pull, `Not served PullWithoutCredentials ${report}`, report);
+  });
+}
+
 export async function commands_are_copied_without_the_words_around_them(browser, fixture) {
   fixture.state = data.small();
   await fixture.start();

@@ -163,7 +163,7 @@ async fn hub_stores_no_token_of_a_member_whose_agent_gives_it() {
     .await;
     renewed_tokens_list_nothing(&stage, &space, &mut addresses).await;
     agent.restart().await;
-    member_is_joined_with_a_stored_token_and_back(&stage).await;
+    member_is_joined_with_a_stored_token_and_back(&stage, &agent).await;
     drop(replica);
 }
 
@@ -359,7 +359,7 @@ async fn renewed_tokens_list_nothing(
     process.tasks.shutdown().cancel();
 }
 
-async fn member_is_joined_with_a_stored_token_and_back(stage: &Stage) {
+async fn member_is_joined_with_a_stored_token_and_back(stage: &Stage, agent: &Program) {
     let kept = "deployment.apps/causeway-agent unchanged | cluster.cluster.karmada.io/member1 unchanged | synced";
     ends(&stage.join(&[]).await, 0, kept);
     let lifetime = ["--token-lifetime=1h"];
@@ -386,12 +386,9 @@ async fn member_is_joined_with_a_stored_token_and_back(stage: &Stage) {
         pod,
     ];
     assert_eq!(stage.edge().kubectl(account).await.ok(), "default");
+    stored_token_stays_until_the_agent_gives_one(stage, agent).await;
     let given = stage.join(&["--token-from=agent"]).await;
-    ends(
-        &given,
-        0,
-        "serviceaccount/causeway-agent created | synced | hub: secret/member1 deleted",
-    );
+    ends(&given, 0, "synced | hub: secret/member1 deleted");
     no_token_of_member1(stage).await;
     let kubeconfig = stage.edge().kubeconfig().display().to_string();
     let unjoin = ["unjoin", "member1", "--member-kubeconfig", &kubeconfig];
@@ -403,6 +400,24 @@ async fn member_is_joined_with_a_stored_token_and_back(stage: &Stage) {
         member: serviceaccount/causeway deleted
     ";
     ends(&stage.mcs(&unjoin).await, 0, said);
+}
+
+/// The running agent has no --token-account, as where the pod of the new Deployment does not start.
+async fn stored_token_stays_until_the_agent_gives_one(stage: &Stage, agent: &Program) {
+    agent.kill().await;
+    let plain = stage.tunnel.agent(&stage.fleet, stage.edge()).await;
+    stage.says("True|Synced|").await;
+    let given = stage.join(&["--token-from=agent", "--timeout=20s"]).await;
+    let text = format!("{}{}", given.stdout, given.stderr);
+    assert!(!given.exit.success(), "{text}");
+    for words in ["serviceaccount/causeway-agent created", "not synced"] {
+        assert!(text.contains(words), "{text}");
+    }
+    assert!(credentials(stage.fleet.hub(), "member1").await.is_some());
+    plain.kill().await;
+    // Its account is another one of the same name: the file gets a token of it.
+    stage.kubeconfig().await;
+    agent.restart().await;
 }
 
 async fn no_token_of_member1(stage: &Stage) {

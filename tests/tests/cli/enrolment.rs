@@ -92,6 +92,7 @@ async fn member_joins_by_a_file_that_is_good_once() {
     file_is_good_for_no_other_cluster(&stage, other, &file, &replica).await;
     restarted_agent_needs_no_token(&stage, edge, &agent).await;
     joined_again_prints_another_token(&stage, &file).await;
+    documented_rights_suffice_for_a_join_by_file(&stage).await;
     unjoin_removes_all(&stage, edge).await;
     drop((agent, replica, controller));
 }
@@ -285,6 +286,65 @@ async fn joined_again_prints_another_token(stage: &Stage<'_>, file: &str) {
         "join", "cloud", "--pull", "--tunnel", &address, "-o", "yaml",
     ];
     ends(&stage.mcs(&join).await, 1, "the hub dials cloud");
+}
+
+/// Rights that docs/edge.md names for a join by a file.
+const ENROLLER: &str = "
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: enroller}, rules: [
+  {apiGroups: [cluster.karmada.io], resources: [clusters], verbs: [list, create, patch]},
+  {apiGroups: [''], resources: [namespaces], resourceNames: [kube-system, causeway-enrolment],
+   verbs: [get]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: enroller},
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: enroller},
+ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: enroller}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role,
+ metadata: {name: enroller, namespace: causeway-system}, rules: [
+  {apiGroups: [''], resources: [secrets], resourceNames: [causeway-tunnel], verbs: [get]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding,
+ metadata: {name: enroller, namespace: causeway-system},
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: enroller},
+ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: enroller}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role,
+ metadata: {name: enroller, namespace: causeway-enrolment}, rules: [
+  {apiGroups: [''], resources: [secrets], verbs: [get, create, patch, delete]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding,
+ metadata: {name: enroller, namespace: causeway-enrolment},
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: enroller},
+ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: enroller}]}
+";
+
+async fn documented_rights_suffice_for_a_join_by_file(stage: &Stage<'_>) {
+    let hub = stage.fleet.hub();
+    hub.apply(ENROLLER).await.ok();
+    let address = stage.tunnel.address();
+    let join = ["join", "late", "--pull", "--tunnel", &address, "-o", "yaml"];
+    let join = [&join[..], &["--as", "enroller"]].concat();
+    let note = "you may not read Secret causeway-members/late; if it exists, have it deleted";
+    let first = eventually("the rights are granted", LONG, async || {
+        let output = stage.mcs(&join).await;
+        let is_granted = output.exit == Exit::Code(0);
+        is_granted.then_some(output.stdout).ok_or(output.stderr)
+    })
+    .await;
+    assert!(first.contains("kind: Deployment"), "{first}");
+    let stored = "{apiVersion: v1, kind: Secret, metadata: {name: late, \
+                  namespace: causeway-members, labels: {app.kubernetes.io/managed-by: causeway}}}";
+    hub.apply(stored).await.ok();
+    let again = stage.mcs(&join).await;
+    ends(&again, 0, "kind: Deployment");
+    assert!(again.stderr.contains(note), "{}", again.stderr);
+    assert!(!again.stdout.contains(note), "{}", again.stdout);
+    assert_ne!(again.stdout, first);
+    let secrets = Api::<Secret>::namespaced(hub.client(), MEMBERS_NAMESPACE);
+    let stored = secrets.get_opt("late").await.expect("an answer");
+    assert!(stored.is_some());
+    let said = "secret/bootstrap-late deleted | secret/member-late deleted | secret/late deleted";
+    ends(&stage.mcs(&["unjoin", "late"]).await, 0, said);
 }
 
 async fn unjoin_removes_all(stage: &Stage<'_>, edge: &Cluster) {

@@ -230,7 +230,7 @@ async fn a_controller_that_has_ended(env: &Environment) {
         &space,
         1,
         "ControllerNotRunning: causeway-controller is not running: nobody holds Lease causeway-system/causeway-controller | \
-         kubectl -n causeway-system get pods | NotExposed",
+         kubectl -n causeway-system get pods | MemberNotRead: the hub has no MultiClusterService",
     )
     .await;
 }

@@ -16,7 +16,7 @@ use kube::Api;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::{credentials, ends, join};
+use crate::{credentials, ends, join, join_all};
 
 /// Clusters without anything of causeway: an empty hub, a cluster that runs pods, one with
 /// definitions of somebody else's, and one that is to be joined.
@@ -505,6 +505,43 @@ async fn what_the_controller_still_serves_is_cleaned_before_it_goes() {
     member.kubectl(delivered).await.refused();
     let again = mcs(fleet, hub, "uninstall --yes --cascade --crds").await;
     ends(&again, 0, "nothing of causeway to remove");
+}
+
+#[tokio::test]
+async fn services_kept_at_uninstall_are_reported_when_members_are_removed() {
+    let fleet = Fleet::builder().members(2).start().await;
+    let hub = fleet.hub();
+    ends(&mcs(&fleet, hub, "install --external").await, 0, "");
+    let installation = Installation::applied(&fleet).await;
+    let controller = installation.controller().start().await;
+    let names = ["member1", "member2"];
+    join_all(&installation, &fleet, &names).await;
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: foo, namespace: default}\n\
+                   spec: {ports: [{port: 80}]}\n";
+    hub.apply(service).await.ok();
+    hub.apply(&multi_cluster_service("foo")).await.ok();
+    let delivered = ["get", "service", "foo", "-o=name"];
+    eventually("the Service is delivered", SOON, async || {
+        let [one, other] = names.map(|name| fleet.member(name));
+        one.kubectl(delivered).await.exit.success() && other.kubectl(delivered).await.exit.success()
+    })
+    .await;
+    controller.process().terminate();
+    eventually("the controller has ended", SOON, async || {
+        !controller.process().is_running()
+    })
+    .await;
+    let kept = mcs(&fleet, hub, "uninstall --keep-services --yes").await;
+    ends(&kept, 0, "nothing updates what causeway wrote");
+
+    let unjoined = mcs(&fleet, hub, "unjoin member1").await;
+    ends(&unjoined, 0, "objects of causeway remain in member1;");
+    let removed = mcs(&fleet, hub, "uninstall --cascade --yes").await;
+    ends(&removed, 0, "objects of causeway remain in member2;");
+    for name in names {
+        assert!(credentials(hub, name).await.is_none());
+        fleet.member(name).kubectl(delivered).await.ok();
+    }
 }
 
 async fn the_last_line_knows_whether_a_controller_leads(fleet: &Fleet, hub: &Cluster) {

@@ -568,6 +568,21 @@ async fn upgrade_keeps_the_tunnel(stage: &Stage<'_>) {
     hub.apply(cluster).await.ok();
     let refused = "the hub reaches late through causeway-tunnel | --tunnel HOST[:PORT] again";
     ends(&stage.mcs(&install).await, 1, refused);
+    // As after `uninstall --keep-services`.
+    let delete = [
+        "delete",
+        "deployment",
+        "causeway-controller",
+        "-n",
+        NAMESPACE,
+    ];
+    hub.kubectl(delete).await.ok();
+    ends(&stage.mcs(&install).await, 1, refused);
+    ends(
+        &stage.mcs(&with).await,
+        0,
+        "deployment.apps/causeway-controller created",
+    );
     let delete = ["delete", "cluster", "late", "--timeout=180s"];
     hub.kubectl(delete).await.ok();
     ends(&stage.mcs(&install).await, 0, "loses --tunnel-front=");

@@ -144,8 +144,7 @@ async fn a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(al
     reached(&space, &pods).await;
 
     // And what it carries outlives causeway.
-    let uninstall = ["uninstall", "--cascade", "--yes"];
-    alone.installation.kubectl_mcs(uninstall).await.ok();
+    uninstall_keeps_karmadas_cluster_with_an_agent(alone).await;
     let get = [
         "get",
         "mcs",
@@ -156,6 +155,30 @@ async fn a_collected_work_that_is_deleted_takes_the_providers_own_slice_along(al
     ];
     assert_eq!(alone.fleet.hub().kubectl(get).await.ok(), "");
     reached(&space, &pods).await;
+}
+
+/// A user annotated it, so that causeway reaches the member through its agent.
+async fn uninstall_keeps_karmadas_cluster_with_an_agent(alone: &Alone) {
+    let hub = alone.fleet.hub();
+    // On a Karmada control plane, the definition of Cluster is not causeway's.
+    let unmark = [
+        "label",
+        "crd/clusters.cluster.karmada.io",
+        "app.kubernetes.io/managed-by-",
+        "app.kubernetes.io/name-",
+    ];
+    hub.kubectl(unmark).await.ok();
+    let edge = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: edge, \
+                annotations: {mcs.causeway.dev/tunnel: 'true', \
+                mcs.causeway.dev/credentials: agent}}, spec: {syncMode: Pull}}";
+    hub.apply(edge).await.ok();
+    let plain = ["uninstall", "--dry-run"];
+    alone.installation.kubectl_mcs(plain).await.ok();
+    let uninstall = ["uninstall", "--cascade", "--yes"];
+    alone.installation.kubectl_mcs(uninstall).await.ok();
+    let path = "-o=jsonpath={.metadata.deletionTimestamp}";
+    let get = ["get", "clusters.cluster.karmada.io", "edge", path];
+    assert_eq!(hub.kubectl(get).await.ok(), "");
 }
 
 async fn a_policy_overwrites_a_members_service_or_leaves_it_as_it_says(alone: &Alone) {

@@ -1,9 +1,11 @@
-use causeway::api::labels::HOSTNAME;
+use causeway::api::labels::{CONSUMERS, HOSTNAME};
 use causeway::domain::path::Path;
 use causeway_tests::external_dns::{define, undefine};
 use causeway_tests::path_reports::{report_path, with_path_reports, without_path_reports};
 use causeway_tests::ui::Page;
-use causeway_tests::{Environment, Fault, LONG, multi_cluster_service, service};
+use causeway_tests::{
+    Cluster, Environment, Fault, LONG, Space, multi_cluster_service, service, service_export,
+};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
@@ -220,11 +222,21 @@ async fn lost_cluster_is_shown_disconnected_until_it_returns() {
     let env = Environment::builder().proxies();
     let env = env.start(members().await).await;
     let space = copied(&env, "lost").await;
+    exported_to_nobody(&space, env.fleet.member("a")).await;
     let ui = env.ui(&[]).await;
     let mut page = ui.page().await;
     let name = space.name();
+    let key = format!("ServiceExport/{name}/own");
+    let unread = |page: &Page| {
+        let row = page.services.get(&key)?;
+        let problems = row["problems"].as_array().into_iter().flatten();
+        let is_unread = problems
+            .map(|one| &one["reason"])
+            .any(|it| it == "MemberNotRead");
+        (row["state"] == "Ready").then_some(is_unread)
+    };
     page.until("all is well", LONG, |page| {
-        is_copied(page.service(name, "foo"), 2)
+        is_copied(page.service(name, "foo"), 2) && unread(page) == Some(false)
     })
     .await;
     for fault in [Fault::Refused, Fault::Silent, Fault::Answers(503)] {
@@ -241,16 +253,29 @@ async fn lost_cluster_is_shown_disconnected_until_it_returns() {
             provider["problem"]["reason"].is_string() && row["consumers"][0]["ready"] == 2
         })
         .await;
+        page.until("the export remains and is unread", LONG, |page| {
+            unread(page) == Some(true)
+        })
+        .await;
         env.set("a", Fault::None);
         page.until("it is back", LONG, |page| {
             page.cluster("a")["connected"] == true
                 && page.cluster("a")["disconnectedSince"].is_null()
                 && is_copied(page.service(name, "foo"), 2)
+                && unread(page) == Some(false)
         })
         .await;
     }
     assert_eq!(page.snapshots, 1, "only what changed was sent");
     the_hub_is_lost(&env, &mut page).await;
+}
+
+/// Exports Service `own` from a member that alone imports it.
+async fn exported_to_nobody(space: &Space<'_>, member: &Cluster) {
+    space.pod("own", member.name()).await;
+    service("own").port("http", 80).create(member, space).await;
+    let export = service_export("own").own_annotation(CONSUMERS, member.name());
+    export.create(member, space).await;
 }
 
 fn is_disconnected(page: &Page, name: &str) -> bool {

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use causeway_tests::causeway::MEMBERS_NAMESPACE;
 use causeway_tests::reaper::Exit;
+use causeway_tests::ui::Page;
 
 use crate::{copied, env, is_copied};
 use causeway_tests::{Environment, LONG};
@@ -55,6 +56,7 @@ const SERVICES: [&str; 2] = [
     "--verb=list,watch",
     "--resource=multiclusterservices,services",
 ];
+const NAMESPACES: [&str; 2] = ["--verb=list,watch", "--resource=namespaces"];
 const SECRET_OF_B: [&str; 3] = ["--verb=get", "--resource=secrets", "--resource-name=b"];
 
 #[tokio::test]
@@ -126,4 +128,13 @@ async fn who_has_rights_in_one_namespace_sees_that_one() {
         is_copied(page.service(space.name(), "foo"), 2)
     })
     .await;
+    let is_unread = |page: &Page| {
+        let problems = page.service(space.name(), "foo")["problems"].as_array();
+        let mut problems = problems.into_iter().flatten();
+        problems.any(|one| one["reason"] == "NamespaceNotRead")
+    };
+    page.until("its Namespace is unread", LONG, is_unread).await;
+    allow(env, "mine", "mine-namespaces", &NAMESPACES, None).await;
+    page.until("the new right is noticed", LONG, |page| !is_unread(page))
+        .await;
 }

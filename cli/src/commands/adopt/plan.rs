@@ -1,6 +1,8 @@
 //! Plans the writes that move a service from Karmada to causeway, and the objects to wait for.
 //! Pure.
 
+use std::collections::BTreeSet;
+
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use causeway_engine::messages::REPORT_SECRETS;
@@ -20,13 +22,23 @@ use crate::observe::service::{Held, OfService as _, Snapshot};
 /// causeway's copies replace, Karmada's finalizer of the MultiClusterService. Karmada's execution
 /// controller deletes the content of a Work in deletion from the member. The finalizers are removed
 /// first because a Work without finalizers is deleted at once.
+///
+/// The plan holds no write while a Work is the only record of a slice in a member that could not be
+/// read. causeway manages the service once no Work is left, so until then a part of the move would
+/// leave slices that neither updates.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {
-    let works = snapshot.works.as_deref().unwrap_or_default();
-    let freed: Vec<_> = works.iter().filter_map(free).collect();
+    if records(snapshot).next().is_some() {
+        let left = unread(snapshot).collect();
+        return Plan {
+            steps: Vec::new(),
+            left,
+        };
+    }
+    let freed: Vec<_> = works(snapshot).filter_map(free).collect();
     if !freed.is_empty() {
         return Plan::steps(freed);
     }
-    let gone: Vec<_> = works.iter().map(delete).collect();
+    let gone: Vec<_> = works(snapshot).map(delete).collect();
     if !gone.is_empty() {
         return Plan::steps(gone);
     }
@@ -39,9 +51,8 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
 
 /// Plans all writes of the move, as if every consumer held causeway's copies.
 pub(super) fn whole(snapshot: &Snapshot) -> Plan {
-    let works = snapshot.works.as_deref().unwrap_or_default();
-    let whole = works.iter().filter_map(free);
-    let owned = works.iter().filter(|work| work.others().is_none());
+    let whole = works(snapshot).filter_map(free);
+    let owned = works(snapshot).filter(|work| work.others().is_none());
     let slices = dispatched(snapshot).map(|(member, _, slice)| slice_step(member, slice));
     let steps = whole
         .chain(owned.map(delete))
@@ -51,6 +62,15 @@ pub(super) fn whole(snapshot: &Snapshot) -> Plan {
         steps: steps.collect(),
         left: unread(snapshot).collect(),
     }
+}
+
+/// Lists the members to which Karmada dispatched slices, by their Works and slices.
+pub(super) fn holders(snapshot: &Snapshot) -> BTreeSet<String> {
+    let works = snapshot.works.iter().flatten();
+    let works = works.filter(|work| work.manages_service() && !work.holds_service());
+    let works = works.map(Work::member);
+    let slices = dispatched(snapshot).map(|(member, ..)| member);
+    works.chain(slices).map(str::to_owned).collect()
 }
 
 /// Returns the reason that causeway cannot manage the service once Karmada's objects are deleted.
@@ -68,6 +88,27 @@ pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
              and spec.consumerClusters"
         )
     })
+}
+
+/// Lists the Works of the service that may be deleted.
+fn works(snapshot: &Snapshot) -> impl Iterator<Item = &Work> {
+    let works = snapshot.works.iter().flatten();
+    works.filter(|work| !is_only_record(snapshot, work))
+}
+
+/// Lists the Works that are the only record of a slice.
+fn records(snapshot: &Snapshot) -> impl Iterator<Item = &Work> {
+    let works = snapshot.works.iter().flatten();
+    works.filter(|work| is_only_record(snapshot, work))
+}
+
+/// Whether Karmada may have left a slice in a member that no other object names: the member could
+/// not be read, and is no consumer any more. The member of a removed Cluster is not looked for.
+fn is_only_record(snapshot: &Snapshot, work: &Work) -> bool {
+    let member = work.member();
+    let is_dispatched = work.manages_service() && !work.holds_service();
+    let is_unread = matches!(snapshot.members.get(member), Some(Err(_)));
+    is_dispatched && is_unread && !may_consume(snapshot, member)
 }
 
 /// Removes the finalizers of a Work. A Work that also belongs to ServiceExports loses only the
@@ -123,11 +164,14 @@ fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
     (steps, left)
 }
 
-/// Lists the consumers that could not be read.
+/// Lists the consumers that could not be read, and the members of which a Work is the only record.
 fn unread(snapshot: &Snapshot) -> impl Iterator<Item = Left> {
     let members = snapshot.members.iter();
-    let consumers = members.filter(|(name, _)| may_consume(snapshot, name));
-    consumers.filter_map(|(name, held)| Some(Left::unread(name, "Karmada", held.as_ref().err()?)))
+    let concerned = members.filter(|(name, _)| {
+        let mut records = records(snapshot);
+        may_consume(snapshot, name) || records.any(|work| work.member() == name.as_str())
+    });
+    concerned.filter_map(|(name, held)| Some(Left::unread(name, "Karmada", held.as_ref().err()?)))
 }
 
 fn may_consume(snapshot: &Snapshot, member: &str) -> bool {

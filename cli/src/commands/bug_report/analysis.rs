@@ -42,7 +42,8 @@ pub(super) async fn gather(request: &Request<'_>, archive: &mut Archive) {
 
 async fn check(request: &Request<'_>, archive: &mut Archive) {
     let lease = &request.args.controller.lease;
-    match installation::read(&request.hub, lease).await {
+    let allow_insecure = request.args.insecure.allow_insecure_members;
+    match installation::read(&request.hub, lease, allow_insecure).await {
         Ok(installation) => {
             let report = check::Report::new(diagnose(&installation));
             archive.text("check.txt", &report.render());

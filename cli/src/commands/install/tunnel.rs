@@ -23,15 +23,15 @@ use crate::term::exit::Failure;
 use crate::term::output;
 use crate::term::table::listed;
 
-/// Checks that the objects leave the controller the front of the tunnel, by which the hub reaches
-/// members.
+/// Checks that the objects give the controller the front of the tunnel if the hub reaches members
+/// by it.
 ///
 /// # Errors
 /// [`InstallError::LosesTunnel`].
 pub(super) async fn check(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), Failure> {
     for deployment in chosen.iter().filter(|one| bundle::is_deployment(one)) {
         let stored = objects::get(hub, deployment).await?;
-        if !stored.is_some_and(|stored| bundle::loses_tunnel(&stored, deployment)) {
+        if !bundle::loses_tunnel(stored.as_ref(), deployment) {
             continue;
         }
         let clusters = once::clusters(hub).await?.unwrap_or_default();

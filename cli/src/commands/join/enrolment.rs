@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use causeway::domain::ClusterName;
 use causeway::domain::enrolment::{CLUSTER_UID, EXPIRES, HASH, NAME, NAMESPACE, TOKEN};
-use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway_certs::CA_CERTIFICATE;
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -19,7 +19,7 @@ use super::dry_run::text;
 use super::{JoinError, TOKENS, networking, optional_rights, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
-use crate::cluster::api_server::ApiServer;
+use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::random;
 use crate::cluster::tunnel::address::TunnelAddress;
@@ -31,7 +31,7 @@ use crate::commands::membership::location::Location;
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent as agent_objects;
 use crate::term::exit::Failure;
-use crate::term::output;
+use crate::term::output::{self, OutputError};
 
 /// Size of a token, in bytes.
 const TOKEN_BYTES: usize = 32;
@@ -173,6 +173,7 @@ async fn store(
     let expires = Timestamp::now().checked_add(within).unwrap_or_default();
     let expires = format!("{expires:.0}");
     let hash = random::hex(digest(&SHA256, token.as_bytes()).as_ref());
+    let earlier = stored_credentials(hub, name).await?;
     let mut data = BTreeMap::from([(HASH, bytes(&hash)), (EXPIRES, bytes(&expires))]);
     for object in [cluster, &member] {
         let stored = objects::apply_quietly(hub, object).await?;
@@ -181,7 +182,7 @@ async fn store(
             data.extend(stored.metadata.uid.map(|uid| (CLUSTER_UID, bytes(&uid))));
         }
     }
-    end_stored_credentials(hub, name).await?;
+    end_stored_credentials(hub, name, earlier).await?;
     bootstrap.data["data"] = json!(data);
     // Another object: what causeway-tunnel noted in an earlier one is of the token before.
     objects::delete(hub, &bootstrap).await?;
@@ -194,13 +195,46 @@ async fn store(
     ))?)
 }
 
+/// Returns the credentials that an earlier join stored on the hub. Prints a note if the user may
+/// not read them: a join by a file needs no rights in their namespace.
+async fn stored_credentials(
+    hub: &ApiServer,
+    name: &ClusterName,
+) -> Result<Option<DynamicObject>, Failure> {
+    match hub::credentials(hub, name).await {
+        Ok(stored) => Ok(stored),
+        Err(ObjectError::Request(RequestError::NotAllowed { .. })) => {
+            note_kept_credentials(name, "read")?;
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn note_kept_credentials(name: &ClusterName, verb: &str) -> Result<(), OutputError> {
+    output::progress(format_args!(
+        "note: you may not {verb} Secret {MEMBERS_NAMESPACE}/{name}; if it exists, have it \
+         deleted: kubectl -n {MEMBERS_NAMESPACE} delete secret --ignore-not-found {name}"
+    ))
+}
+
 /// Deletes the credentials that an earlier join stored on the hub. Their token in the member, which
 /// this command does not reach, stays valid.
-async fn end_stored_credentials(hub: &ApiServer, name: &ClusterName) -> Result<(), Failure> {
-    let Some(stored) = hub::credentials(hub, name).await? else {
+async fn end_stored_credentials(
+    hub: &ApiServer,
+    name: &ClusterName,
+    stored: Option<DynamicObject>,
+) -> Result<(), Failure> {
+    let Some(stored) = stored else {
         return Ok(());
     };
-    objects::delete(hub, &stored).await?;
+    match objects::delete(hub, &stored).await {
+        Ok(_) => {}
+        Err(ObjectError::Request(RequestError::NotAllowed { .. })) => {
+            return Ok(note_kept_credentials(name, "delete")?);
+        }
+        Err(error) => return Err(error.into()),
+    }
     output::progress(format_args!("hub: {} deleted", objects::title(&stored)))?;
     let tokens = member::token_names(&hub.uid().await?).join(" ");
     Ok(output::progress(format_args!(

@@ -20,6 +20,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// Header of Fetch Metadata Request Headers, section 2.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
+/// Default port of HTTP.
+const HTTP: u16 = 80;
+
 /// First path segment of a one-time address.
 pub(super) const ONCE: &str = "open";
 
@@ -79,7 +82,7 @@ pub(super) struct Guard {
     /// Token of the one-time address, with `is_opened` as the record of its use.
     once: Token,
     is_opened: Arc<AtomicBool>,
-    hosts: [String; 2],
+    hosts: Vec<String>,
 }
 
 /// Admitted request.
@@ -94,11 +97,16 @@ pub(super) enum Admitted<'a> {
 impl Guard {
     /// Returns the guard of a server on `port` of 127.0.0.1.
     pub(super) fn new(token: Token, once: Token, port: u16) -> Self {
+        let names = ["127.0.0.1", "localhost"];
+        let with_port = names.map(|name| format!("{name}:{port}"));
+        // Browsers omit the default port.
+        let without = names.into_iter().filter(|_| port == HTTP);
+        let hosts = with_port.into_iter().chain(without.map(str::to_owned));
         Self {
             token,
             once,
             is_opened: Arc::default(),
-            hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+            hosts: hosts.collect(),
         }
     }
 
@@ -267,6 +275,23 @@ mod tests {
         assert!(page(&[("host", "localhost:8001")]).is_ok());
         let elsewhere = "http://evil.example:8001/0123456789abcdef0123456789abcdef/";
         assert_eq!(admitted("GET", elsewhere, &[HOST_HERE]), Err(Refused::Host));
+    }
+
+    #[test]
+    fn default_port_may_be_omitted_in_host_and_origin() {
+        let token = || Token("0123456789abcdef0123456789abcdef".to_owned());
+        let uri = Uri::from_static("/0123456789abcdef0123456789abcdef/");
+        for (port, is_admitted) in [(80, true), (8080, false)] {
+            let guard = Guard::new(token(), token(), port);
+            for host in ["127.0.0.1", "localhost"] {
+                let mut headers = HeaderMap::new();
+                headers.insert(HOST, HeaderValue::from_static(host));
+                let origin = HeaderValue::try_from(format!("http://{host}")).expect("a value");
+                headers.insert(ORIGIN, origin);
+                let admitted = guard.admit(&Method::POST, &uri, &headers);
+                assert_eq!(admitted.is_ok(), is_admitted, "{host} on port {port}");
+            }
+        }
     }
 
     #[test]

@@ -17,17 +17,17 @@ use super::feed::{self, Feed, Update};
 use super::queue::Queue;
 use crate::cluster::karmada::binding::{self, Unapplied};
 use crate::cluster::lease;
-use crate::observe::fleet::Change;
+use crate::observe::fleet::{Change, Fleet};
 use crate::observe::follow::{Changes, Follow};
 use crate::observe::link::ConnectionRow;
 use crate::observe::service::{Readings, Snapshot};
 use crate::observe::touched::Touched;
 use crate::observe::verification::{self, Verification};
 use crate::views::explain::{Answer, explained, health, not_running};
-use crate::views::status::clusterset;
+use crate::views::status::clusterset::{self, ExportedReport};
 use crate::views::status::karmada::{Observations, Observed, is_karmadas};
 use crate::views::status::report::{Report, Scope};
-use crate::views::ui::{ClusterRow, ServerRow, ServiceRow, VerifyRow, row_key};
+use crate::views::ui::{ClusterRow, ServerRow, ServiceRow, State, VerifyRow, row_key};
 
 /// Minimum time between two publications. Changes in between are published together.
 const GATHER: Duration = Duration::from_millis(100);
@@ -354,9 +354,7 @@ impl Live {
         let row = native_row(&snapshot, &explanation);
         let row = row.as_ref().map(feed::json).transpose()?;
         update.services.insert(native, row);
-        let fleet = &self.follow.fleet;
-        let readings = fleet.is_exported(key).then(|| fleet.readings(key));
-        let row = readings.and_then(|readings| exported_row(&readings, &explanation));
+        let row = exported_row(&self.follow.fleet, key, &explanation);
         let row = row.as_ref().map(feed::json).transpose()?;
         update.services.insert(exported, row);
         if self.feed.is_explained(key) {
@@ -427,27 +425,97 @@ fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceR
     let report = Report::new(Scope::One, None, std::slice::from_ref(mcs));
     let services = report.with_karmadas(&observations).services;
     let report = services.into_iter().next()?;
-    Some(ServiceRow::native(report, explanation))
+    let mut row = ServiceRow::native(report, explanation);
+    if is_karmadas(mcs) && explanation.is_wrong_only_where_unread() {
+        // The page shows a ready service as unknown if all its problems are unread parts.
+        row.state = State::Ready;
+    }
+    Some(row)
 }
 
-fn exported_row(readings: &Readings, explanation: &Explanation) -> Option<ServiceRow> {
-    let report = clusterset::exported(readings).into_iter().next()?;
-    Some(ServiceRow::exported(report, explanation))
+/// Returns the row of an exported service. While all members with an export or import of it are
+/// unread, the row has their last observed objects.
+fn exported_row(fleet: &Fleet, key: &ServiceKey, explanation: &Explanation) -> Option<ServiceRow> {
+    if !fleet.is_exported(key) {
+        return None;
+    }
+    if let Some(report) = exported_report(&fleet.readings(key)) {
+        return Some(ServiceRow::exported(report, explanation));
+    }
+    let (readings, lost) = fleet.last_readings(key);
+    let report = exported_report(&readings)?;
+    Some(ServiceRow::lost(report, explanation, &lost))
+}
+
+fn exported_report(readings: &Readings) -> Option<ExportedReport> {
+    clusterset::exported(readings).into_iter().next()
 }
 
 #[cfg(test)]
 mod tests {
+    use causeway_engine::reasons::Reason;
     use kube::ResourceExt as _;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
 
     use super::*;
+    use crate::fixtures::{cross, export, exported, ready, service};
     use crate::golden;
+    use crate::observe::connect::ConnectError;
+    use crate::observe::fixtures::healthy;
+    use crate::observe::member::Member;
+
+    #[test]
+    fn exported_service_of_lost_members_remains_and_is_unread() {
+        let key = ServiceKey::new("shop", "foo");
+        let mut lost = Member::new(1);
+        lost.exports.apply(Event::Apply(export("foo", exported())));
+        let mut fleet = Fleet::default();
+        fleet.members.insert("a".to_owned(), lost);
+        fleet.members.insert("b".to_owned(), Member::new(2));
+        let mut snapshot = healthy();
+        snapshot.mcs = None;
+        for name in ["a", "b"] {
+            let why = ConnectError::Timeout(5);
+            snapshot.members.insert(name.to_owned(), Err(why));
+        }
+        let row = exported_row(&fleet, &key, &explained(&snapshot)).expect("a row");
+        assert_eq!(row.state, State::Ready);
+        assert_eq!(row.address, "foo.shop.svc.clusterset.local");
+        let of_providers = row.providers.iter().flat_map(|one| &one.problem);
+        let problems = row.problems.iter().chain(of_providers);
+        let reasons: Vec<_> = problems.map(|one| one.reason).collect();
+        assert_eq!(reasons, [Reason::MemberNotRead; 2], "{row:#?}");
+        fleet.members.remove("a");
+        assert!(exported_row(&fleet, &key, &explained(&snapshot)).is_none());
+    }
+
+    #[test]
+    fn unread_members_leave_a_row_of_karmadas_service_unknown() {
+        let conditions = json!([ready("False", "ManagedByKarmada", "Works exist")]);
+        let mut snapshot = healthy();
+        let managed = snapshot.mcs.as_mut().expect("it");
+        managed.status = service("foo", cross(&["a"], &["b"]), conditions).status;
+        let late = Err(ConnectError::Timeout(5));
+        snapshot.members.insert("b".to_owned(), late);
+        let row = native_row(&snapshot, &explained(&snapshot)).expect("a row");
+        assert_eq!(row.state, State::Ready);
+        let of_consumers = row.consumers.iter().flat_map(|one| &one.problem);
+        let problems = row.problems.iter().chain(of_consumers);
+        let reasons: Vec<_> = problems.map(|one| one.reason).collect();
+        assert_eq!(reasons, [Reason::MemberNotRead], "{row:#?}");
+        snapshot.annotate("a", "mcs.causeway.dev/withdraw", "true");
+        let row = native_row(&snapshot, &explained(&snapshot)).expect("a row");
+        assert_eq!(row.state, State::NotReady);
+    }
 
     #[test]
     fn golden_rows_of_the_page_are_kept() {
         golden::check_states("ui", |snapshot| {
             let mut explanation = explained(snapshot);
             let native = native_row(snapshot, &explanation);
-            let exported = exported_row(&snapshot.members, &explanation);
+            let exported = exported_report(&snapshot.members)
+                .map(|report| ServiceRow::exported(report, &explanation));
             let clusters: Vec<_> = snapshot
                 .clusters
                 .iter()

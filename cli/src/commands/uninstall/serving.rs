@@ -9,6 +9,7 @@ use causeway::domain::protected::MEMBERS_NAMESPACE;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Resource, ResourceExt};
 
+use crate::cluster::definitions::{Found, Origin};
 use crate::cluster::karmada::{self, Work};
 use crate::commands::membership::is_kept;
 use crate::observe::service::key_of;
@@ -81,11 +82,13 @@ impl ManagedByKarmada {
 
 impl Serving {
     /// Selects the services and Clusters that causeway serves. Excludes Karmada's Clusters, which
-    /// have credentials in another namespace and no finalizer of causeway.
+    /// have credentials in another namespace and no finalizer of causeway. `owns_clusters`: whether
+    /// `join` may have created Clusters, see [`owns_clusters`].
     pub(super) fn of(
         services: &[MultiClusterService],
         clusters: &[Cluster],
         karmadas: &ManagedByKarmada,
+        owns_clusters: bool,
     ) -> Self {
         let kept = services.iter().filter(|one| is_kept(*one));
         let mut services: Vec<_> = kept
@@ -95,7 +98,7 @@ impl Serving {
         services.sort_by_key(ResourceExt::namespace);
         let joined = clusters
             .iter()
-            .filter(|one| is_kept(*one) || is_joined(one));
+            .filter(|one| is_kept(*one) || (owns_clusters && is_joined(one)));
         Self {
             services,
             clusters: joined.map(identity).collect(),
@@ -170,6 +173,17 @@ fn identity<K: Resource<DynamicType = ()>>(stored: &K) -> DynamicObject {
     identity
 }
 
+/// Whether `join` may have created Clusters of the hub. It supports a definition of another owner,
+/// and refuses on a Karmada control plane, which serves Cluster without a definition.
+/// `is_karmadas`: whether the hub serves Works. Ignored if the definition is causeway's.
+pub(super) fn owns_clusters(definition: &Found, is_karmadas: bool) -> bool {
+    match definition.origin {
+        Origin::Managed => true,
+        Origin::Foreign(_) => definition.stored.is_some() && !is_karmadas,
+        Origin::Absent => false,
+    }
+}
+
 fn namespace(service: &DynamicObject) -> &str {
     service.metadata.namespace.as_deref().unwrap_or_default()
 }
@@ -205,6 +219,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::definitions::CLUSTERS;
     use crate::cluster::karmada::tests::work;
 
     fn service(namespace: &str, name: &str, finalizers: &[&str]) -> MultiClusterService {
@@ -251,7 +266,7 @@ mod tests {
             ),
         ];
         let karmadas = ManagedByKarmada::of(&services, &[]);
-        let serving = Serving::of(&services, &clusters, &karmadas);
+        let serving = Serving::of(&services, &clusters, &karmadas, true);
         assert_eq!(
             serving.to_string(),
             "2 MultiClusterServices (shop/foo, shop/bar) and 2 Clusters (joined, by-hand)"
@@ -277,7 +292,7 @@ mod tests {
                 .surrender()
                 .starts_with("  kubectl -n shop patch mcs foo --type=merge")
         );
-        assert!(Serving::of(&[], &clusters[2..], &ManagedByKarmada::default()).is_empty());
+        assert!(Serving::of(&[], &clusters[2..], &ManagedByKarmada::default(), true).is_empty());
     }
 
     #[test]
@@ -300,10 +315,48 @@ mod tests {
             karmadas.commands().as_deref(),
             Some("  kubectl mcs hand-over foo -n shop")
         );
-        let serving = Serving::of(&services, &[], &karmadas);
+        let serving = Serving::of(&services, &[], &karmadas, true);
         assert_eq!(serving.to_string(), "1 MultiClusterService (shop/bar)");
         let none = ManagedByKarmada::of(&services[1..2], &[work("a", "own")]);
         assert_eq!((none.named(), none.commands()), (None, None));
+    }
+
+    #[test]
+    fn cluster_of_karmada_with_an_agent_is_not_joined() {
+        let mut tunnelled = cluster("edge", "karmada-cluster", &[]);
+        let annotations = [
+            (labels::TUNNEL, "true"),
+            (labels::CREDENTIALS, labels::FROM_AGENT),
+        ];
+        let annotations = annotations.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        tunnelled.metadata.annotations = Some(annotations.into());
+        let clusters = [
+            tunnelled,
+            cluster("by-hand", "karmada-cluster", &[labels::FINALIZER]),
+        ];
+        let karmadas = ManagedByKarmada::default();
+        for (owns_clusters, expected) in [(false, &["by-hand"][..]), (true, &["edge", "by-hand"])] {
+            let serving = Serving::of(&[], &clusters, &karmadas, owns_clusters);
+            assert_eq!(serving.members(), expected);
+        }
+    }
+
+    #[test]
+    fn clusters_of_a_foreign_definition_are_joined_without_karmada() {
+        let served = Origin::Foreign(Some("v1alpha1"));
+        for (origin, is_stored, is_karmadas, expected) in [
+            (Origin::Managed, true, false, true),
+            (served, true, false, true),
+            (served, true, true, false),
+            (served, false, false, false),
+            (served, false, true, false),
+            (Origin::Absent, false, false, false),
+        ] {
+            let definition = CLUSTERS.definition().expect("a definition");
+            let stored = is_stored.then_some(definition);
+            let owns = owns_clusters(&Found { origin, stored }, is_karmadas);
+            assert_eq!(owns, expected, "{origin:?} {is_stored} {is_karmadas}");
+        }
     }
 
     #[test]
@@ -312,7 +365,7 @@ mod tests {
         let clusters: Vec<_> = names
             .map(|name| cluster(&name, MEMBERS_NAMESPACE, &[]))
             .collect();
-        let serving = Serving::of(&[], &clusters, &ManagedByKarmada::default());
+        let serving = Serving::of(&[], &clusters, &ManagedByKarmada::default(), true);
         let text = serving.to_string();
         assert!(
             text.starts_with("12 Clusters (member0, ") && text.ends_with("member9, ...)"),

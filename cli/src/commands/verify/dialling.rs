@@ -225,23 +225,17 @@ async fn dialled(
         let pods = pods.get(dialler.cluster.as_str())?;
         Some(match created {
             Ok(()) => {
-                let dialled = pods.dialled(&name, deadline).await;
-                dialled.map_err(|error| error.to_string())
+                let (dialled, error) = pods.dialled(&name, deadline).await;
+                (dialled, error.map(|error| error.to_string()))
             }
-            Err(why) => Err(why),
+            Err(why) => (Vec::new(), Some(why)),
         })
     });
     let outcomes = join_all(outcomes).await;
     let mut services: BTreeMap<ServiceKey, Vec<ConsumerReport>> = BTreeMap::new();
     for (dialler, dialled) in diallers.into_iter().zip(outcomes) {
-        let dialled = match dialled {
-            Some(Ok(dialled)) => dialled,
-            Some(Err(why)) => {
-                untried.push(format!("{}: {why}", dialler.cluster));
-                Vec::new()
-            }
-            None => Vec::new(),
-        };
+        let (dialled, why) = dialled.unwrap_or_default();
+        untried.extend(why.map(|why| format!("{}: {why}", dialler.cluster)));
         for (key, report) in dialler.reports(dialled) {
             services.entry(key).or_default().push(report);
         }

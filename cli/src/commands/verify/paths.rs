@@ -1,6 +1,6 @@
 //! Paths of a service from one consumer, derived from the objects of the consumer. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use causeway::api::ownership;
@@ -32,6 +32,7 @@ impl Paths {
         let mut all = Self::default();
         let derived = key.derived();
         let mut endpoints: BTreeMap<String, Vec<(IpAddr, Vec<Port>)>> = BTreeMap::new();
+        let mut published = BTreeSet::new();
         for name in [&key.name, &derived.name] {
             let Some(service) = held.service(name) else {
                 continue;
@@ -41,16 +42,18 @@ impl Paths {
                 let provider = provider.unwrap_or(consumer).to_owned();
                 let found = endpoints.entry(provider).or_default();
                 found.extend(dialled(slice, &mut all.untried));
+                let named = slice.endpoints.iter().filter(|one| is_published(one));
+                let named = named.flat_map(|one| &one.addresses);
+                published.extend(named.filter_map(|one| one.parse::<IpAddr>().ok()));
             }
             all.paths.extend(cluster_ips(service));
         }
-        let addresses = endpoints.values().flatten().map(|(address, _)| *address);
-        let addresses: Vec<_> = addresses.take(MAX_ADDRESSES).collect();
         for (provider, found) in endpoints {
             all.paths.extend(sample(&provider, found));
         }
-        all.paths.extend(names(held, key, &addresses));
-        if all.paths.is_empty() {
+        all.paths
+            .extend(names(held, key, &published, &mut all.untried));
+        if all.paths.is_empty() && all.untried.is_empty() {
             let why = format!(
                 "{consumer} has neither Service nor ServiceImport {key}; run kubectl mcs explain {} \
                  -n {}",
@@ -64,30 +67,41 @@ impl Paths {
     }
 }
 
-/// Returns the names of a service. Names of a headless Service resolve to its endpoints.
-fn names(held: &Held, key: &ServiceKey, endpoints: &[IpAddr]) -> Vec<Path> {
+/// Returns the names of a service. Names of a headless Service resolve to its `endpoints`. With
+/// more than [`MAX_ADDRESSES`] the names are untried.
+fn names(
+    held: &Held,
+    key: &ServiceKey,
+    endpoints: &BTreeSet<IpAddr>,
+    untried: &mut Vec<String>,
+) -> Vec<Path> {
     let ServiceKey { namespace, name } = key;
-    let mut paths = Vec::new();
+    let mut all = Vec::new();
     if let Some(service) = held.service(name) {
-        let expected = own_addresses(service).unwrap_or_else(|| endpoints.to_vec());
-        for name in [
-            format!("{name}.{namespace}"),
-            format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}"),
-        ] {
-            let expected = expected.clone();
-            paths.push(Path::Name { name, expected });
-        }
+        let own = own_addresses(service);
+        all.push((format!("{name}.{namespace}"), own.clone()));
+        all.push((format!("{name}.{namespace}.svc.{CLUSTER_DOMAIN}"), own));
     }
     if let Some(import) = held.imports.first() {
         let ips = import.spec.ips.iter();
         let ips: Vec<_> = ips.filter_map(|ip| ip.parse().ok()).collect();
-        let expected = if ips.is_empty() {
-            endpoints.to_vec()
-        } else {
-            ips
-        };
         let name = format!("{name}.{namespace}.svc.clusterset.local");
-        paths.push(Path::Name { name, expected });
+        all.push((name, (!ips.is_empty()).then_some(ips)));
+    }
+    let is_compared = endpoints.len() <= MAX_ADDRESSES;
+    let mut paths = Vec::new();
+    for (name, own) in all {
+        match own {
+            Some(expected) => paths.push(Path::Name { name, expected }),
+            None if is_compared => {
+                let expected = endpoints.iter().copied().collect();
+                paths.push(Path::Name { name, expected });
+            }
+            None => untried.push(format!(
+                "names of {key} resolve to {} endpoints, and at most {MAX_ADDRESSES} are compared",
+                endpoints.len()
+            )),
+        }
     }
     paths
 }
@@ -154,7 +168,7 @@ fn sample(provider: &str, mut endpoints: Vec<(IpAddr, Vec<Port>)>) -> Vec<Path> 
     endpoints.dedup();
     let count = endpoints.len().min(MAX_ENDPOINTS);
     let spread = (0..count).filter_map(|one| endpoints.get(one * endpoints.len() / count));
-    let paths = spread.flat_map(|(address, ports)| {
+    let found = spread.flat_map(|(address, ports)| {
         ports.iter().map(|(port, protocol)| Path::Endpoint {
             provider: provider.to_owned(),
             address: *address,
@@ -162,7 +176,21 @@ fn sample(provider: &str, mut endpoints: Vec<(IpAddr, Vec<Port>)>) -> Vec<Path> 
             protocol: *protocol,
         })
     });
-    paths.collect()
+    // EndpointSlices may share an endpoint. Each path has one outcome.
+    let mut paths = Vec::new();
+    for path in found {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+/// Whether DNS has the address of an endpoint if its Service is headless. Endpoints of a Service
+/// with `publishNotReadyAddresses` are ready and may not serve.
+fn is_published(endpoint: &Endpoint) -> bool {
+    let ready = endpoint.conditions.as_ref().and_then(|all| all.ready);
+    ready != Some(false) || is_serving(endpoint)
 }
 
 fn is_serving(endpoint: &Endpoint) -> bool {
@@ -272,6 +300,75 @@ mod tests {
             shown.contains(&"foo.shop [10.1.0.1, 10.1.0.2]".to_owned()),
             "{shown:?}"
         );
+    }
+
+    #[test]
+    fn endpoints_that_are_published_without_serving_are_expected_by_name() {
+        let conditions = |ready: bool, serving: bool| {
+            let all = json!({"ready": ready, "serving": serving});
+            serde_json::from_value(all).expect("conditions")
+        };
+        let all = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4"];
+        let mut slice = slice("foo", Some("member1"), &all, "TCP");
+        slice.endpoints[1].conditions = Some(conditions(true, false));
+        slice.endpoints[2].conditions = Some(conditions(false, true));
+        slice.endpoints[3].conditions = Some(conditions(false, false));
+        let held = Held {
+            services: service("foo", "None"),
+            slices: vec![slice],
+            ..Held::default()
+        };
+        assert_eq!(
+            shown(&held)[..3],
+            [
+                "member1 10.1.0.1:8080",
+                "member1 10.1.0.3:8080",
+                "foo.shop [10.1.0.1, 10.1.0.2, 10.1.0.3]",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_with_many_addresses_are_untried() {
+        let all = |count: u16| -> Vec<_> {
+            let numbers = 0..count;
+            numbers
+                .map(|n| format!("10.1.{}.{}", n / 200, n % 200))
+                .collect()
+        };
+        for (count, names, untried) in [(500, 2, 0), (501, 0, 1)] {
+            let all = all(count);
+            let all: Vec<_> = all.iter().map(String::as_str).collect();
+            let held = Held {
+                services: service("foo", "None"),
+                slices: vec![slice("foo", Some("member1"), &all, "TCP")],
+                ..Held::default()
+            };
+            let paths = Paths::of(&held, &key(), "member2");
+            let found = paths.paths.iter();
+            let found = found.filter(|path| matches!(path, Path::Name { .. }));
+            assert_eq!(found.count(), names, "{count}");
+            assert_eq!(paths.untried.len(), untried, "{:?}", paths.untried);
+        }
+    }
+
+    #[test]
+    fn endpoint_of_two_slices_is_one_path() {
+        let mut second = slice("foo", Some("member1"), &["10.1.0.1"], "TCP");
+        let ports = second.ports.as_mut().expect("ports");
+        ports[0].port = Some(9090);
+        let mut both = slice("foo", Some("member1"), &["10.1.0.1"], "TCP");
+        both.ports.as_mut().expect("ports").extend(ports.clone());
+        let held = Held {
+            services: service("foo", "None"),
+            slices: vec![second, both],
+            ..Held::default()
+        };
+        assert_eq!(
+            shown(&held)[..2],
+            ["member1 10.1.0.1:8080", "member1 10.1.0.1:9090"]
+        );
+        assert_eq!(shown(&held).len(), 4);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Pods of one run: created with the user's rights, and deleted regardless of the result.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -251,12 +252,13 @@ impl<'a> Pods<'a> {
         }
     }
 
-    /// Waits until a pod has ended and returns the outcomes that it printed.
+    /// Waits until a pod has ended and returns the outcomes that it printed. At the deadline it
+    /// returns those that the pod has printed until then, and the error.
     pub(super) async fn dialled(
         &self,
         name: &str,
         deadline: Instant,
-    ) -> Result<Vec<Dialled>, PodError> {
+    ) -> (Vec<Dialled>, Option<PodError>) {
         let (mut state, mut has_started) = (String::new(), false);
         let ended = wait::until(self.api(), name, deadline, |pod: Option<&Pod>| {
             let status = pod?.status.as_ref()?;
@@ -265,17 +267,20 @@ impl<'a> Pods<'a> {
             has_started |= phase != Some("Pending");
             pod.is_some_and(has_ended).then_some(())
         });
-        if ended.await.is_err() {
+        let late = ended.await.err().map(|_| {
             let step = if has_started { "end" } else { "start" };
-            return Err(self.late(name, step, state));
-        }
+            self.late(name, step, state)
+        });
         let parameters = LogParams {
             limit_bytes: Some(MAX_LOG),
             ..LogParams::default()
         };
         let api = self.api();
-        let log = self.member.request(api.logs(name, &parameters)).await?;
-        Ok(read(&log))
+        // The pod may have printed outcomes even if the watch has not reported that it started.
+        match self.member.request(api.logs(name, &parameters)).await {
+            Ok(log) => (read(&log), late),
+            Err(error) => (Vec::new(), late.or(Some(error.into()))),
+        }
     }
 
     /// Deletes the recorded pods before the deadline, those of this run before those of earlier
@@ -318,11 +323,21 @@ impl<'a> Pods<'a> {
     }
 }
 
-/// Parses the lines that the dialling role printed. Ignores other lines.
+/// Parses the lines that the dialling role printed. The last line of a path counts. Ignores other
+/// lines.
 fn read(log: &str) -> Vec<Dialled> {
     let lines = log.lines();
-    let dialled = lines.filter_map(|line| serde_json::from_str(line).ok());
-    dialled.collect()
+    let mut all: Vec<Dialled> = Vec::new();
+    let mut numbers = HashMap::new();
+    for one in lines.filter_map(|line| serde_json::from_str::<Dialled>(line).ok()) {
+        let path = json!([one.service, one.path]).to_string();
+        let number = *numbers.entry(path).or_insert(all.len());
+        match all.get_mut(number) {
+            Some(before) => *before = one,
+            None => all.push(one),
+        }
+    }
+    all
 }
 
 /// Describes the reason that a pod does not run, if its status has one.
@@ -356,6 +371,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::access::Side;
+    use crate::commands::verify::probe::Outcome;
 
     fn run() -> Run {
         Run {
@@ -473,6 +489,40 @@ mod tests {
             let read: PodStatus = serde_json::from_value(status.clone()).expect("a status");
             assert_eq!(describe(&read), described, "{status}");
         }
+    }
+
+    #[tokio::test]
+    async fn outcomes_printed_until_the_deadline_are_returned() {
+        let answer = service_fn(|request: http::Request<kube::client::Body>| async move {
+            let is_log = request.uri().path().ends_with("/pods/dial-0/log");
+            let body = if is_log { LINE } else { "{}" };
+            let body = Full::new(Bytes::from(format!("{body}\n")));
+            Ok::<_, BoxError>(http::Response::new(body))
+        });
+        let config = kube::Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
+        let member = ApiServer::new(Side::Member, config).expect("a client");
+        let member = ApiServer {
+            client: kube::Client::new(answer, "default"),
+            ..member
+        };
+        let pods = Pods::new(&member, "causeway-system");
+        let (dialled, late) = pods.dialled("dial-0", Instant::now()).await;
+        assert_eq!(dialled, read(LINE));
+        assert!(matches!(late, Some(PodError::Late { .. })), "{late:?}");
+    }
+
+    /// Outcome of a path, as a pod prints it.
+    const LINE: &str = r#"{"service":0,"path":{"kind":"ClusterIp","address":"10.0.0.1","port":80},"outcome":{"result":"TimedOut"},"milliseconds":1}"#;
+
+    #[test]
+    fn last_outcome_of_a_path_counts() {
+        let other = LINE.replacen("10.0.0.1", "10.0.0.2", 1);
+        let of_another_service = LINE.replacen("\"service\":0", "\"service\":1", 1);
+        let changed = LINE.replace("TimedOut", "NoRoute");
+        let all = read(&format!("{LINE}\n{other}\n{of_another_service}\n{changed}"));
+        let outcomes: Vec<_> = all.iter().map(|one| (one.service, &one.outcome)).collect();
+        let (timed_out, no_route) = (&Outcome::TimedOut, &Outcome::NoRoute);
+        assert_eq!(outcomes, [(0, no_route), (0, timed_out), (1, timed_out)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Program inside the pods of `verify`: one role connects to paths, the other answers.
 //!
-//! Neither role uses the Kubernetes API. The dialling role prints one line of JSON for each path.
+//! Neither role uses the Kubernetes API. The dialling role prints a line of JSON for each outcome;
+//! the last line of a path counts.
 
 mod dial;
 mod names;

@@ -30,6 +30,8 @@ pub(super) struct Targets {
     services: Vec<ServiceKey>,
     /// Consumers of each service according to its MultiClusterService.
     consumers: BTreeMap<ServiceKey, BTreeSet<String>>,
+    /// Services whose MultiClusterService is invalid.
+    invalid: BTreeSet<ServiceKey>,
     /// Services that a member imports.
     imported: BTreeSet<ServiceKey>,
     /// Members whose ServiceImports could not be read, with the reasons.
@@ -64,6 +66,7 @@ impl Targets {
             members,
             services: Vec::new(),
             consumers: BTreeMap::new(),
+            invalid: BTreeSet::new(),
             imported: BTreeSet::new(),
             unread: BTreeMap::new(),
         };
@@ -89,10 +92,8 @@ impl Targets {
         };
         let mut services = BTreeSet::new();
         for object in objects {
-            let key = key_of(&object);
-            let consumers = self.named_consumers(&object);
-            self.consumers.insert(key.clone(), consumers);
-            services.insert(key);
+            services.insert(key_of(&object));
+            self.add(&object);
         }
         self.find_imports(&scope).await;
         services.extend(self.imported.iter().cloned());
@@ -152,11 +153,26 @@ impl Targets {
         }
     }
 
-    /// Returns the members that a MultiClusterService selects as consumers.
-    fn named_consumers(&self, object: &MultiClusterService) -> BTreeSet<String> {
-        let Ok(valid) = domain::MultiClusterService::try_from(object) else {
+    /// Records the consumers of a MultiClusterService, or that it is invalid.
+    fn add(&mut self, object: &MultiClusterService) {
+        let key = key_of(object);
+        match domain::MultiClusterService::try_from(object) {
+            Ok(valid) => {
+                let consumers = self.named_consumers(&valid);
+                self.consumers.insert(key, consumers);
+            }
+            Err(_) => {
+                self.invalid.insert(key);
+            }
+        }
+    }
+
+    /// Returns the members that a MultiClusterService selects as consumers. One that dispatches no
+    /// endpoints has none.
+    fn named_consumers(&self, valid: &domain::MultiClusterService) -> BTreeSet<String> {
+        if !valid.dispatches_endpoints() {
             return BTreeSet::new();
-        };
+        }
         let names = self.members.keys().filter(|name| {
             ClusterName::try_from(name.as_str()).is_ok_and(|name| valid.consumers.includes(&name))
         });
@@ -179,6 +195,10 @@ impl Targets {
         let unread = self.unread.iter();
         let unread = unread.filter(|(name, _)| what.from.is_empty() || what.from.contains(name));
         let mut untried: Vec<_> = unread.map(|(_, why)| why.clone()).collect();
+        let invalid = self.invalid.iter();
+        untried.extend(
+            invalid.map(|key| format!("{key}: its spec is invalid, so its consumers are unknown")),
+        );
         let mut diallers = Vec::new();
         for read in join_all(read).await {
             match read {
@@ -269,24 +289,60 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{cluster, condition, synced};
+    use crate::fixtures::{cluster, condition, service, synced};
+
+    /// Targets in two members that cannot be read.
+    fn targets(clusters: Vec<Cluster>) -> Targets {
+        let unread = |name: &str| -> (String, Member) {
+            (name.to_owned(), Err(format!("{name}: no context")))
+        };
+        Targets {
+            clusters,
+            members: ["a", "b"].map(unread).into(),
+            services: Vec::new(),
+            consumers: BTreeMap::new(),
+            invalid: BTreeSet::new(),
+            imported: BTreeSet::new(),
+            unread: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn services_without_dispatched_endpoints_have_no_consumers() {
+        for (spec, consumers) in [
+            (json!({"types": ["CrossCluster"]}), &["a", "b"][..]),
+            (json!({"types": ["LoadBalancer"]}), &[]),
+            (
+                json!({"types": ["LoadBalancer"], "consumerClusters": [{"name": "b"}]}),
+                &["b"],
+            ),
+        ] {
+            let mut targets = targets(Vec::new());
+            targets.add(&service("foo", spec.clone(), json!([])));
+            let found = &targets.consumers[&ServiceKey::new("shop", "foo")];
+            assert!(found.iter().eq(consumers), "{spec}: {found:?}");
+            assert!(targets.invalid.is_empty(), "{spec}");
+        }
+    }
+
+    #[tokio::test]
+    async fn consumers_of_an_invalid_service_are_unknown() {
+        let mut targets = targets(Vec::new());
+        let spec = json!({"types": ["NoSuchType"]});
+        targets.add(&service("foo", spec, json!([])));
+        let (diallers, untried) = targets.diallers(&WhatArgs::default()).await;
+        assert!(diallers.is_empty());
+        assert_eq!(
+            untried,
+            ["shop/foo: its spec is invalid, so its consumers are unknown"]
+        );
+    }
 
     #[tokio::test]
     async fn unread_member_is_unknown_unless_it_serves_neither_kind() {
         let why = "ServiceExport and ServiceImport are not installed there";
         let reported = condition("ClustersetAPI", "False", "NotServed", why);
-        let clusters = vec![synced("a"), cluster("b", json!([reported]))];
-        let unread = |name: &str| -> (String, Member) {
-            (name.to_owned(), Err(format!("{name}: no context")))
-        };
-        let mut targets = Targets {
-            clusters,
-            members: ["a", "b"].map(unread).into(),
-            services: Vec::new(),
-            consumers: BTreeMap::new(),
-            imported: BTreeSet::new(),
-            unread: BTreeMap::new(),
-        };
+        let mut targets = targets(vec![synced("a"), cluster("b", json!([reported]))]);
         assert_eq!(targets.not_read(), "");
         targets.find_imports(&Scope::default()).await;
         assert_eq!(targets.not_read(), "; not read: a: no context");

@@ -363,9 +363,12 @@ fn karmadas_cluster(cluster: &Cluster, answer: &Result<(), ConnectError>) -> Che
             Check::new(name, State::Unknown, message)
                 .remedy("see Ready of its MultiClusterServices")
         }
-        Err(why @ (ConnectError::SecretForbidden(_) | ConnectError::OfAgent(_))) => {
-            Check::unchecked(name, why)
-        }
+        Err(
+            why @ (ConnectError::SecretForbidden(_)
+            | ConnectError::OfProfile { .. }
+            | ConnectError::OfAgent(_)
+            | ConnectError::Tunnel(_)),
+        ) => Check::unchecked(name, why),
         Err(why) => Check::unhealthy(name, why.to_string()),
     }
 }

@@ -429,6 +429,19 @@ fn members_of_a_karmada_control_plane_are_reported_by_their_answer() {
             State::Unknown,
             "not checked: you may not read the Secrets",
         ),
+        (
+            Err(ConnectError::Tunnel("and no pod of it runs".to_owned())),
+            State::Unknown,
+            "not checked: the hub reaches it through causeway-tunnel, and no pod of it runs",
+        ),
+        (
+            Err(ConnectError::OfProfile {
+                namespace: "fleet".to_owned(),
+                name: "a".to_owned(),
+            }),
+            State::Unknown,
+            "not checked: ClusterProfile fleet/a says how it is reached",
+        ),
     ] {
         let installation = Installation {
             clusters: Ok(vec![cluster("a")]),

@@ -80,6 +80,26 @@ fn unread_members_alone_make_an_explanation_unknown() {
 }
 
 #[test]
+fn a_service_that_only_an_unread_member_may_export_is_unknown() {
+    let mut snapshot = healthy();
+    snapshot.mcs = None;
+    snapshot.without_copies();
+    for name in ["a", "b"] {
+        snapshot.member(name).services.clear();
+    }
+    let absent = explained(&snapshot);
+    assert_eq!(reasons(&absent), [Reason::NotExposed]);
+    assert!(!absent.is_wrong_only_where_unread(), "{absent:#?}");
+    let why = ConnectError::Timeout(5);
+    snapshot.members.insert("a".to_owned(), Err(why));
+    let unknown = explained(&snapshot);
+    assert_eq!(reasons(&unknown), [Reason::MemberNotRead]);
+    assert!(unknown.is_wrong_only_where_unread(), "{unknown:#?}");
+    let message = &unknown.diagnoses[0].message;
+    assert!(message.contains("not read from here: a: "), "{message}");
+}
+
+#[test]
 fn a_message_with_control_characters_stays_one_printable_line() {
     let mut explanation = explained(&healthy());
     let hostile = "no\u{1b}[2J\nReady: all is well";

@@ -1,6 +1,6 @@
 //! Differences between two reports and their rendering. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
@@ -67,6 +67,9 @@ pub(crate) struct Printer {
     format: Option<Format>,
     screen: Screen,
     shown: BTreeMap<Key, Item>,
+    /// Members of each exported service: its exporters and importers, and the former ones that are
+    /// not read any more.
+    seen: BTreeMap<Key, BTreeSet<String>>,
     /// Kind of the last printed row.
     last: Option<Kind>,
 }
@@ -77,6 +80,7 @@ impl Printer {
             format,
             screen,
             shown: BTreeMap::new(),
+            seen: BTreeMap::new(),
             last: None,
         }
     }
@@ -84,10 +88,33 @@ impl Printer {
     /// Returns the visible changes of the next report as whole lines. Empty without visible
     /// changes.
     pub(crate) fn next(&mut self, report: &Report, now: Timestamp) -> Result<String, OutputError> {
-        let before = std::mem::replace(&mut self.shown, items(report));
+        let mut items = items(report);
+        self.retain_unread(&mut items, report);
+        let before = std::mem::replace(&mut self.shown, items);
         match self.format {
             Some(format) => self.documents(format, &before),
             None => Ok(self.text(&before, now)),
+        }
+    }
+
+    /// Retains the items of exported services that the report lacks while a member is unread that
+    /// exported or imported them when it was read.
+    fn retain_unread(&mut self, items: &mut BTreeMap<Key, Item>, report: &Report) {
+        let unread: BTreeSet<_> = report.unread.iter().map(|one| one.name.as_str()).collect();
+        let seen = &mut self.seen;
+        for members in seen.values_mut() {
+            members.retain(|name| unread.contains(name.as_str()));
+        }
+        seen.retain(|_, members| !members.is_empty());
+        for key in seen.keys() {
+            if let Some(item) = self.shown.get(key) {
+                items.entry(key.clone()).or_insert_with(|| item.clone());
+            }
+        }
+        for export in &report.exports {
+            let members = export.exporters.iter().chain(&export.importers);
+            let key = key(Kind::Export, &export.namespace, &export.name);
+            seen.entry(key).or_default().extend(members.cloned());
         }
     }
 
@@ -229,8 +256,11 @@ fn changes<'a>(
     changes
 }
 
+fn key(kind: Kind, namespace: &str, name: &str) -> Key {
+    (kind, namespace.to_owned(), name.to_owned())
+}
+
 fn items(report: &Report) -> BTreeMap<Key, Item> {
-    let key = |kind, namespace: &str, name: &str| (kind, namespace.to_owned(), name.to_owned());
     let members = report.members.iter().flatten();
     let members = members.map(|one| (key(Kind::Member, "", &one.name), Item::Member(one.clone())));
     let services = report.services.iter().map(|one| {

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::cluster::karmada::tests::{dispatched_slice, work};
+use crate::commands::adopt::ADOPTION;
 use crate::commands::moving::fixtures::{make_unread, shared};
 use crate::fixtures::{cluster, condition as reported, cross, ready, service};
 use crate::observe::fixtures::{BOTH, copy, core_service, from, healthy, source};
@@ -343,6 +344,70 @@ fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
     let left = plan.left.iter().map(|left| left.member.as_deref());
     let left: Vec<_> = left.collect();
     assert_eq!(left, [Some("b")], "c takes no part");
+}
+
+#[test]
+fn work_of_an_unread_former_consumer_stops_the_move() {
+    let mut snapshot = managed_by_karmada();
+    let works = snapshot.works.as_mut().expect("Works");
+    works.push(work("c", "dispatched"));
+    make_unread(&mut snapshot, "c");
+    let why = "c: cannot be read, so objects of Karmada may remain there: no answer";
+    let stopped = plan(&snapshot);
+    let left: Vec<_> = stopped.left.iter().map(ToString::to_string).collect();
+    assert_eq!((stopped.steps, left), (vec![], vec![why.to_owned()]));
+    let everything = whole(&snapshot);
+    let reported = everything.left.iter();
+    let reported: Vec<_> = reported
+        .map(|left| (left.member.as_deref(), left.is_unread))
+        .collect();
+    assert_eq!(reported, [(Some("c"), true)]);
+    let written = commands(&everything);
+    let names_it = written.iter().any(|one| one.contains("karmada-es-c"));
+    assert!(!names_it && written.len() == 8, "{written:?}");
+}
+
+#[test]
+fn unread_member_that_held_a_slice_keeps_karmadas_finalizer() {
+    let mut snapshot = managed_by_karmada();
+    let works = snapshot.works.as_mut().expect("Works");
+    works.push(work("c", "dispatched"));
+    snapshot.members.insert("c".to_owned(), Ok(Held::default()));
+    let mut holders = BTreeSet::new();
+    let mut next = |snapshot: &Snapshot| ADOPTION.next(snapshot, &mut holders);
+    assert_eq!(next(&snapshot).left, []);
+    snapshot.works = Some(Vec::new());
+    let slices = &mut snapshot.member("b").slices;
+    slices.retain(|one| !karmada::is_dispatched(one));
+    let release = plan(&snapshot).steps;
+    assert!(matches!(release[..], [Step::PatchService(..)]));
+    make_unread(&mut snapshot, "c");
+    for _ in 0..2 {
+        let held = next(&snapshot);
+        let left: Vec<_> = held
+            .left
+            .iter()
+            .map(|left| left.member.as_deref())
+            .collect();
+        assert_eq!((held.steps, left), (vec![], vec![Some("c")]));
+    }
+    snapshot.members.insert("c".to_owned(), Ok(Held::default()));
+    assert_eq!(next(&snapshot).steps, release);
+    make_unread(&mut snapshot, "c");
+    assert_eq!(next(&snapshot).steps, release, "nothing is left there");
+}
+
+#[test]
+fn works_of_an_unread_consumer_and_of_a_removed_cluster_are_freed() {
+    let mut snapshot = managed_by_karmada();
+    let works = snapshot.works.as_mut().expect("Works");
+    works.push(work("gone", "dispatched"));
+    make_unread(&mut snapshot, "b");
+    let freed = commands(&plan(&snapshot));
+    for namespace in ["karmada-es-b", "karmada-es-gone"] {
+        let is_freed = freed.iter().any(|one| one.contains(namespace));
+        assert!(is_freed, "{namespace}: {freed:?}");
+    }
 }
 
 #[test]

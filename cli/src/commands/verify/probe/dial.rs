@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, stream};
@@ -18,6 +19,9 @@ use crate::term::output;
 
 /// Pause after which a node reports "host unreachable" again.
 const PAUSE: Duration = Duration::from_secs(3);
+/// Maximum number of providers that are dialled again. Each takes up to [`PAUSE`] and
+/// [`CONNECT_WITHIN`].
+const MAX_RETRIED: usize = 3;
 /// Times after which a datagram is sent again. Their sum is [`CONNECT_WITHIN`].
 const RESEND_AFTER: [Duration; 3] = [
     Duration::from_secs(1),
@@ -36,7 +40,8 @@ const AT_ONCE: usize = 16;
 /// Maximum length in bytes of the greeting of the answering role.
 const MAX_GREETING: u64 = 256;
 
-/// Dials the paths of each service. Returns [`ExitState::Problem`] if one does not work.
+/// Dials the paths of each service, and prints each outcome at once. A path whose outcome changes
+/// has a second line. Returns [`ExitState::Problem`] if one does not work.
 pub(super) async fn all(run: &str, services: Vec<Vec<Path>>) -> Result<ExitState, ProbeError> {
     let names = Names::of_pod()?;
     let (run, names) = (&run, &names);
@@ -56,32 +61,48 @@ pub(super) async fn all(run: &str, services: Vec<Vec<Path>>) -> Result<ExitState
             milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX),
         }
     });
-    let mut dialled: Vec<Dialled> = dialled.buffer_unordered(AT_ONCE).collect().await;
-    find_missing_routes(run, names, &mut dialled).await;
-    for one in &dialled {
-        output::result(serde_json::to_string(one)?)?;
+    let mut dialling = pin!(dialled.buffer_unordered(AT_ONCE));
+    let mut dialled = Vec::new();
+    while let Some(one) = dialling.next().await {
+        print(&one)?;
+        dialled.push(one);
     }
+    let dial = async |path: &Path| dial(run, names, path).await;
+    find_missing_routes(&mut dialled, PAUSE, dial, print).await?;
     let none_fails = dialled.iter().all(|one| one.outcome.works() != Some(false));
     Ok(ExitState::new(none_fails, true))
 }
 
-/// Retries one path to each provider that timed out, alone and after a pause. A node limits the
-/// rate of "host unreachable" to about one in two seconds for each pod (Linux: ip_error and
-/// icmp_ratelimit). Among many paths without a route, most therefore time out.
-async fn find_missing_routes(run: &str, names: &Names, dialled: &mut [Dialled]) {
+fn print(one: &Dialled) -> Result<(), ProbeError> {
+    Ok(output::result(serde_json::to_string(one)?)?)
+}
+
+/// Retries one path to each of [`MAX_RETRIED`] providers that timed out, alone and after `pause`.
+/// Prints the outcomes that change. A node limits the rate of "host unreachable" to about one in
+/// two seconds for each pod (Linux: ip_error and icmp_ratelimit). Among many paths without a route,
+/// most therefore time out.
+async fn find_missing_routes(
+    dialled: &mut [Dialled],
+    pause: Duration,
+    dial: impl AsyncFn(&Path) -> Outcome,
+    mut print: impl FnMut(&Dialled) -> Result<(), ProbeError>,
+) -> Result<(), ProbeError> {
     let providers = dialled.iter().filter_map(Dialled::silent_provider);
     let providers: BTreeSet<_> = providers.map(ToOwned::to_owned).collect();
-    for provider in providers {
+    for provider in providers.into_iter().take(MAX_RETRIED) {
         let is_silent = |one: &Dialled| one.silent_provider() == Some(provider.as_str());
         let Some(first) = dialled.iter().find(|one| is_silent(one)) else {
             continue;
         };
-        tokio::time::sleep(PAUSE).await;
-        if dial(run, names, &first.path).await == Outcome::NoRoute {
-            let silent = dialled.iter_mut().filter(|one| is_silent(one));
-            silent.for_each(|one| one.outcome = Outcome::NoRoute);
+        tokio::time::sleep(pause).await;
+        if dial(&first.path).await == Outcome::NoRoute {
+            for one in dialled.iter_mut().filter(|one| is_silent(one)) {
+                one.outcome = Outcome::NoRoute;
+                print(one)?;
+            }
         }
     }
+    Ok(())
 }
 
 async fn dial(run: &str, names: &Names, path: &Path) -> Outcome {
@@ -247,6 +268,33 @@ mod tests {
             connect(address).await.expect_err("closed"),
             Outcome::Refused
         );
+    }
+
+    #[tokio::test]
+    async fn three_providers_without_a_route_are_found_by_a_retry() {
+        let silent = |provider: usize| Dialled {
+            service: 0,
+            path: Path::Server {
+                provider: format!("member{provider}"),
+                address: Ipv4Addr::LOCALHOST.into(),
+                port: 1,
+            },
+            outcome: Outcome::TimedOut,
+            milliseconds: 1,
+        };
+        let mut dialled: Vec<_> = [0, 0, 1, 2, 3, 4].map(silent).into();
+        let mut printed = Vec::new();
+        let no_route = async |_: &Path| Outcome::NoRoute;
+        let print = |one: &Dialled| {
+            printed.push(one.clone());
+            Ok(())
+        };
+        let found = find_missing_routes(&mut dialled, Duration::ZERO, no_route, print).await;
+        found.expect("printed");
+        assert_eq!(printed, dialled[..4]);
+        let outcomes = dialled.iter().map(|one| &one.outcome);
+        let changed = outcomes.filter(|one| **one == Outcome::NoRoute);
+        assert_eq!(changed.count(), 4);
     }
 
     /// Starts a UDP server that sends an answer to each datagram, unless the answer is empty.

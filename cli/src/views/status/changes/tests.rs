@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixtures::{cluster, cross, exporting, readings, ready, service, synced};
+use crate::observe::service::Held;
 use crate::views::status::report::Scope;
 
 fn at(minute: u8) -> Timestamp {
@@ -121,6 +122,38 @@ shop        foo    ClusterSetIP   a             a             True    Exported  
 Exports and imports of a are read again.
 ";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn export_of_an_unread_member_is_deleted_only_after_a_read() {
+    let mut printer = printer(Some(Format::Json));
+    let mut next = |a, c| -> Vec<String> {
+        let readings = readings([("a", a), ("b", Ok(Held::default())), ("c", c)]);
+        let report = report(&[], &[]).with(&readings);
+        let text = printer.next(&report, at(0)).expect("a text");
+        let changes = text.lines().map(|line| {
+            let change: Value = serde_json::from_str(line).expect("JSON");
+            format!("{} {}", change["type"], change["kind"]).replace('"', "")
+        });
+        changes.collect()
+    };
+    let exporting = || exporting("10.0.0.1", &["a"]);
+    let none = || Ok(Held::default());
+    assert_eq!(next(Ok(exporting()), none()), ["ADDED Export"]);
+    assert_eq!(next(Err("connection refused"), none()), ["ADDED Unread"]);
+    assert_eq!(next(Err("timeout"), none()), ["MODIFIED Unread"]);
+    assert_eq!(next(Ok(exporting()), none()), ["DELETED Unread"]);
+    assert_eq!(next(Err("timeout"), none()), ["ADDED Unread"]);
+    let gone = ["DELETED Export", "DELETED Unread"];
+    assert_eq!(next(none(), none()), gone);
+
+    // Another exporter keeps the service in the reports first.
+    let both = next(Ok(exporting()), Ok(exporting()));
+    assert_eq!(both, ["ADDED Export"]);
+    let one = next(Err("timeout"), Ok(exporting()));
+    assert_eq!(one, ["MODIFIED Export", "ADDED Unread"]);
+    assert!(next(Err("timeout"), none()).is_empty());
+    assert_eq!(next(none(), none()), gone);
 }
 
 #[test]
