@@ -167,6 +167,50 @@ helm.sh/hook-weight: "{{ . }}"
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
+{{/* Certificates of a PEM bundle, one a line, without white space. */}}
+{{- define "causeway.certificates" -}}
+{{- range regexFindAll "-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----" . -1 }}
+{{ regexReplaceAll "\\s" . "" }}
+{{- end }}
+{{- end }}
+
+{{/*
+Refuses to replace the authorities that the running webhook or cert-manager publishes. They own the caBundle: an upgrade would fail
+after it has changed the Deployment, or the API server would refuse the pods of one side until the rollout is complete.
+A running webhook that may write the caBundle removes an added authority at once. Once the stored Deployment has --tls-dir, nothing
+is refused. `helm template` and --dry-run=client look up nothing, and refuse nothing.
+*/}}
+{{- define "causeway.validateAuthority" -}}
+{{- $configuration := lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" "causeway" }}
+{{- $deployment := lookup "apps/v1" "Deployment" .Release.Namespace "causeway-webhook" }}
+{{- $rights := lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" "causeway-webhook-certificates" }}
+{{- $webhook := first (default (list (dict)) $configuration.webhooks) }}
+{{- $stored := dig "clientConfig" "caBundle" "" $webhook | default "" | b64dec | include "causeway.certificates" | trim }}
+{{- $given := include "causeway.certificates" .Values.webhook.certificates.caBundle | trim }}
+{{- $flags := list }}
+{{- range dig "spec" "template" "spec" "containers" (list) $deployment }}
+{{- $flags = concat $flags (default (list) .args) }}
+{{- end }}
+{{- $isInjected := dig "metadata" "annotations" "cert-manager.io/inject-ca-from" "" $configuration }}
+{{- $isPublished := or $isInjected (not (contains "--tls-dir" (join " " $flags))) }}
+{{- if and $stored $isPublished }}
+{{- $isRefused := false }}
+{{- range splitList "\n" $stored }}
+{{- if not (contains . $given) }}
+{{- $isRefused = true }}
+{{- end }}
+{{- end }}
+{{- range splitList "\n" $given }}
+{{- if and $rights (not (contains . $stored)) }}
+{{- $isRefused = true }}
+{{- end }}
+{{- end }}
+{{- if $isRefused }}
+{{- fail "the API server trusts the authorities that the running webhook or cert-manager publishes, and webhook.certificates.caBundle would replace them before the pods are replaced. Nothing was changed. First delete ClusterRole and ClusterRoleBinding causeway-webhook-certificates, and upgrade with the stored caBundle and the new authority in one file, in Helm 4 with --force-conflicts. When the rollout is complete, upgrade with the new authority alone. docs/certificates.md has the commands" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* What no schema can say: values that make no sense together. */}}
 {{- define "causeway.validate" -}}
 {{- $certificates := .Values.webhook.certificates }}
@@ -258,5 +302,8 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if and . (not (contains "-----BEGIN CERTIFICATE-----" .)) }}
 {{- fail "a caBundle is a certificate in PEM, beginning with -----BEGIN CERTIFICATE-----: give it with --set-file" }}
 {{- end }}
+{{- end }}
+{{- if eq $certificates.source "secret" }}
+{{- include "causeway.validateAuthority" . }}
 {{- end }}
 {{- end }}

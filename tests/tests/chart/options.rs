@@ -214,6 +214,7 @@ fn tunnel_is_off_by_default_and_the_controller_uses_its_front() {
     ]);
     let at = |title: &str| &all[&format!("{title} causeway-system/causeway-tunnel")]["spec"];
     let pod = &at("Deployment")["template"]["spec"];
+    assert_eq!(pod["serviceAccountName"], "default");
     assert_eq!(pod["automountServiceAccountToken"], false);
     let args = pod["containers"][0]["args"].as_array().unwrap();
     assert!(args.contains(&json!("--replicas=3")), "{args:?}");
@@ -338,6 +339,20 @@ fn way_through_the_api_server_is_off_by_default() {
         "causeway-tunnel-upgrade"
     );
     assert_eq!(at("ServiceAccount")["automountServiceAccountToken"], false);
+}
+
+#[test]
+fn account_and_token_of_agents_outlive_the_release() {
+    let all = rendered(&[TUNNEL, "tunnel.throughApiServer=true"]);
+    let metadata =
+        |kind: &str| &all[&format!("{kind} causeway-system/causeway-tunnel-upgrade")]["metadata"];
+    for kind in ["ServiceAccount", "Secret"] {
+        let annotations = &metadata(kind)["annotations"];
+        assert_eq!(annotations["helm.sh/resource-policy"], "keep", "{kind}");
+    }
+    let annotations = &metadata("Secret")["annotations"];
+    let account = &annotations["kubernetes.io/service-account.name"];
+    assert_eq!(account, &metadata("ServiceAccount")["name"]);
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! A release on a real API server: what Helm and `kubectl mcs` say of each other's installations.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway_certs::Authority;
 use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::{Cluster, Fleet, binaries, chart};
@@ -66,7 +70,9 @@ async fn helm_and_kubectl_mcs_know_each_others_installations() {
     its_check_may_read_what_it_reads(&fleet).await;
     every_option_is_accepted(&fleet).await;
     secrets_of_the_tunnel_are_made_beside_the_release(&fleet, &own).await;
+    tunnel_without_enrolment_runs_as_the_default_account(&fleet, &own).await;
     an_upgrade_keeps_what_the_programs_wrote(&fleet, &own).await;
+    a_published_authority_is_replaced_in_two_upgrades(&fleet, &own).await;
     a_newer_chart_brings_newer_definitions(&fleet).await;
     an_older_chart_leaves_the_newer_definitions(&fleet, &own).await;
     members_and_definitions_outlive_the_release(&fleet).await;
@@ -256,6 +262,24 @@ async fn secrets_of_the_tunnel_are_made_beside_the_release(fleet: &Fleet, chart:
     );
 }
 
+async fn tunnel_without_enrolment_runs_as_the_default_account(fleet: &Fleet, chart: &Path) {
+    let hub = fleet.hub();
+    let upgrade = format!(
+        "upgrade causeway {} --reset-then-reuse-values --set tunnel.enabled=true",
+        chart.display()
+    );
+    let path = "{.spec.template.spec.serviceAccountName}";
+    for (is_enabled, expected) in [(true, "causeway-tunnel"), (false, "default")] {
+        let upgrade = format!("{upgrade},tunnel.enrolment.enabled={is_enabled}");
+        helm(fleet, &upgrade).await.ok();
+        let account = get(hub, "deployment/causeway-tunnel", path).await;
+        assert_eq!(account, expected, "{upgrade}");
+    }
+    let get = ["get", "serviceaccount", "causeway-tunnel", "-n", NAMESPACE];
+    says(&hub.kubectl(get).await.refused(), "not found");
+    helm(fleet, "rollback causeway 1").await.ok();
+}
+
 async fn an_upgrade_keeps_what_the_programs_wrote(fleet: &Fleet, chart: &Path) {
     let hub = fleet.hub();
     let seal = r#"{"data":{"key":"a2V5"}}"#;
@@ -287,6 +311,67 @@ async fn an_upgrade_keeps_what_the_programs_wrote(fleet: &Fleet, chart: &Path) {
     helm(fleet, "rollback causeway 1").await.ok();
     let replicas = get(hub, "deployment/causeway-webhook", "{.spec.replicas}").await;
     assert_eq!(replicas, "2");
+}
+
+/// Upgrades to a certificate of the user, whose authority is this one.
+async fn upgrade_authority(fleet: &Fleet, chart: &Path, authority: &str, flags: &str) -> Output {
+    let file = fleet.directory().join("authority.crt");
+    std::fs::write(&file, authority).expect("a file");
+    let upgrade = format!(
+        "upgrade causeway {} --reset-then-reuse-values {flags} \
+         --set webhook.certificates.source=secret,webhook.certificates.secretName=mine \
+         --set-file webhook.certificates.caBundle={}",
+        chart.display(),
+        file.display()
+    );
+    helm(fleet, &upgrade).await
+}
+
+/// Replaces the authority as docs/certificates.md does.
+async fn a_published_authority_is_replaced_in_two_upgrades(fleet: &Fleet, chart: &Path) {
+    let hub = fleet.hub();
+    let validity = Duration::from_secs(3600);
+    let authority = Authority::new("causeway test CA", validity, SystemTime::now());
+    let authority = authority.expect("an authority");
+    let (published, new) = (hub.ca_pem(), authority.pem());
+    let both = format!("{new}\n{published}");
+    let configurations =
+        ["mutating", "validating"].map(|kind| format!("{kind}webhookconfiguration/causeway"));
+    let bundle = STANDARD.encode(published);
+    let patch = format!(
+        r#"[{{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"{bundle}"}}]"#
+    );
+    for configuration in &configurations {
+        let manager = "--field-manager=causeway-webhook";
+        let patch = ["patch", configuration, manager, "--type=json", "-p", &patch];
+        hub.kubectl(patch).await.ok();
+    }
+
+    let steps = "ClusterRole and ClusterRoleBinding causeway-webhook-certificates | \
+                 --force-conflicts | the new authority alone";
+    let refused = upgrade_authority(fleet, chart, new, "").await.refused();
+    says(&refused, steps);
+    // The webhook could still remove the new authority.
+    let forced = "--force-conflicts";
+    let refused = upgrade_authority(fleet, chart, &both, forced).await;
+    says(&refused.refused(), steps);
+    let (deployment, flags) = (
+        "deployment/causeway-webhook",
+        "{.spec.template.spec.containers[0].args}",
+    );
+    says(&get(hub, deployment, flags).await, "--self-managed-certs");
+
+    let rights = "causeway-webhook-certificates";
+    let delete = ["delete", "clusterrole,clusterrolebinding", rights];
+    hub.kubectl(delete).await.ok();
+    upgrade_authority(fleet, chart, &both, forced).await.ok();
+    says(&get(hub, deployment, flags).await, "--tls-dir");
+    upgrade_authority(fleet, chart, new, "").await.ok();
+    for configuration in &configurations {
+        let bundle = get(hub, configuration, "{.webhooks[0].clientConfig.caBundle}").await;
+        assert_eq!(bundle, STANDARD.encode(new), "{configuration}");
+    }
+    helm(fleet, "rollback causeway 1").await.ok();
 }
 
 async fn a_newer_chart_brings_newer_definitions(fleet: &Fleet) {

@@ -1,10 +1,11 @@
 //! Interpretation of each of causeway's conditions by tools for GitOps.
 
+use causeway::domain::ClusterField;
 use causeway_engine::reasons::Reason;
 use causeway_tests::health::{in_argo_cd, in_kstatus};
 use serde_json::{Value, json};
 
-use crate::{fleet, manifest};
+use crate::{fleet, manifest, read};
 
 const SERVICE: &str = "networking.karmada.io_MultiClusterService";
 const CLUSTER: &str = "cluster.karmada.io_Cluster";
@@ -167,4 +168,18 @@ async fn the_health_checks_are_patched_into_argo_cds_settings() {
         let key = format!("resource.customizations.health.{kind}");
         assert!(data.contains_key(&key), "{key}");
     }
+}
+
+#[test]
+fn argo_cd_ignores_the_deprecated_fields_of_a_service() {
+    let patch: Value = serde_saphyr::from_str(&read("argocd/argocd-cm.patch.yaml")).expect("YAML");
+    let key = format!("resource.customizations.ignoreDifferences.{SERVICE}");
+    let ignored = patch["data"][&key].as_str().expect(&key);
+    let ignored: Value = serde_saphyr::from_str(ignored).expect("YAML");
+    // The webhook removes the field of the spec, which the list may be a part of.
+    let pointers = ClusterField::DEPRECATED.map(|field| {
+        let names: Vec<_> = field.path().split('.').take(2).collect();
+        format!("/{}", names.join("/"))
+    });
+    assert_eq!(ignored, json!({ "jsonPointers": pointers }));
 }
