@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{key, name};
-use crate::model::Operation;
 use crate::model::slice::Exposure;
+use crate::model::{ObservedVersion, Operation};
 
 const PAUSE: Duration = Duration::from_secs(300);
 const SECOND: Duration = Duration::from_secs(1);
@@ -53,6 +53,18 @@ impl Ring {
 
     fn write(&mut self, content: u64) -> Option<WriteConflict> {
         self.of(&object(), content)
+    }
+
+    fn delete(&mut self) {
+        let observed = ObservedVersion {
+            uid: "u".into(),
+            resource_version: "1".into(),
+        };
+        let write = Write::new(Operation::DeleteService(key("foo"), observed));
+        let noted = self
+            .write_conflicts
+            .note(&cluster(), &item(), &write, self.now);
+        assert_eq!(noted, None);
     }
 
     /// Writes the same content once a second until it is a conflict. Returns the number of writes
@@ -202,11 +214,16 @@ fn other_content_is_written_and_fought_over_again() {
 }
 
 #[test]
-fn write_of_other_content_ends_the_pause_until_the_next_conflict() {
+fn write_of_the_whole_object_ends_the_pause_until_the_next_conflict() {
     let mut ring = ring();
     ring.write_conflict(7);
     assert!(ring.held(7));
     assert_eq!(ring.write(8), None);
+    assert!(
+        ring.held(7),
+        "a patch may leave what the other writer changed"
+    );
+    ring.delete();
     assert!(!ring.held(7) && !ring.held(8));
     assert_eq!(ring.write(7), None, "one try");
     assert!(!ring.held(7));
