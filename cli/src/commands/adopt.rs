@@ -30,6 +30,7 @@ const ADOPTION: Direction = Direction {
     gate: false,
     plan: plan::plan,
     whole: plan::whole,
+    previous: "Karmada",
     holders: plan::holders,
     obstacle: plan::obstacle,
     halt,

@@ -28,6 +28,7 @@ const HAND_OVER: Direction = Direction {
     gate: true,
     plan: plan::plan,
     whole: plan::plan,
+    previous: "causeway",
     holders: |_| BTreeSet::new(),
     obstacle: plan::obstacle,
     halt,

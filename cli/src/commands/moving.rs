@@ -79,6 +79,8 @@ pub(crate) struct Direction {
     pub plan: fn(&Snapshot) -> Plan,
     /// Returns all writes of the move, for a dry run.
     pub whole: fn(&Snapshot) -> Plan,
+    /// Previous manager, as messages name it.
+    pub previous: &'static str,
     /// Returns the members that hold objects of the previous manager, which no object of the hub
     /// names at the end of the move.
     pub holders: fn(&Snapshot) -> BTreeSet<String>,
@@ -100,7 +102,7 @@ impl Direction {
         let mut plan = (self.plan)(snapshot);
         let unread = holders.iter().filter_map(|name| {
             let why = snapshot.members.get(name)?.as_ref().err()?;
-            Some(Left::unread(name, "Karmada", why))
+            Some(Left::unread(name, self.previous, why))
         });
         let unread: Vec<_> = unread.filter(|one| !plan.left.contains(one)).collect();
         if !unread.is_empty() {

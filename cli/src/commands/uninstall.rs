@@ -170,15 +170,13 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
 
 impl Inventory {
     async fn read(hub: &ApiServer) -> Result<Self, Failure> {
-        let served = Served::read(hub).await?;
+        let clusters = CLUSTERS.find(hub).await?;
+        let served = Served::read(hub, owns_clusters(hub, &clusters).await?).await?;
+        let definitions = [(SERVICES, SERVICES.find(hub).await?), (CLUSTERS, clusters)];
         let clusters = &served.clusters;
         let mut orphans = hub::joined_secrets(hub).await?;
         orphans.retain(|(name, _)| !clusters.iter().any(|one| one.name_any() == name.as_str()));
         let profiles = profiles(hub, clusters).await?;
-        let definitions = [
-            (SERVICES, SERVICES.find(hub).await?),
-            (CLUSTERS, CLUSTERS.find(hub).await?),
-        ];
         let mut objects = Vec::new();
         for mut object in bundle::everything()? {
             match objects::get(hub, &object).await? {
@@ -212,7 +210,8 @@ impl Inventory {
 
     /// Checks that the hub has the same services and Clusters as before the user was asked.
     async fn check_unchanged(&self, hub: &ApiServer) -> Result<(), Failure> {
-        let now = Served::read(hub).await?;
+        let owns_clusters = owns_clusters(hub, &CLUSTERS.find(hub).await?).await?;
+        let now = Served::read(hub, owns_clusters).await?;
         let before = &self.served;
         match now.serving == before.serving && now.karmadas == before.karmadas {
             true => Ok(()),
@@ -412,26 +411,32 @@ struct Served {
     services: usize,
     clusters: Vec<Cluster>,
     karmadas: ManagedByKarmada,
+    /// Whether `join` may have created the Clusters.
+    owns_clusters: bool,
     serving: Serving,
 }
 
 impl Served {
-    async fn read(hub: &ApiServer) -> Result<Self, Failure> {
+    async fn read(hub: &ApiServer, owns_clusters: bool) -> Result<Self, Failure> {
         let services: Vec<MultiClusterService> = once::all(hub).await?.unwrap_or_default();
         let clusters = once::clusters(hub).await?.unwrap_or_default();
         let works = karmada::works(hub, None).await?;
         let works = works.ok_or(karmada::WorksForbidden)?;
         let karmadas = ManagedByKarmada::of(&services, &works);
-        let definition = CLUSTERS.find(hub).await?;
-        let is_karmadas = definition.origin != Origin::Managed && karmada::is_served(hub).await?;
-        let owns_clusters = serving::owns_clusters(&definition, is_karmadas);
         Ok(Self {
             serving: Serving::of(&services, &clusters, &karmadas, owns_clusters),
             services: services.len(),
             clusters,
             karmadas,
+            owns_clusters,
         })
     }
+}
+
+/// Whether `join` may have created Clusters of the hub, given their definition.
+async fn owns_clusters(hub: &ApiServer, definition: &Found) -> Result<bool, Failure> {
+    let is_karmadas = definition.origin != Origin::Managed && karmada::is_served(hub).await?;
+    Ok(serving::owns_clusters(definition, is_karmadas))
 }
 
 /// Deletes all objects that causeway serves and waits for the controller's cleanup. Deletes
@@ -442,23 +447,27 @@ async fn clean(
     inventory: &Inventory,
     args: &UninstallArgs,
 ) -> Result<(), Failure> {
-    let deadline = Instant::now() + args.timeout;
     let serving = &inventory.served.serving;
-    let mut problems = Problems::default();
-    problems.record(&inventory.served.clusters);
+    let mut cleanup = Cleanup {
+        hub,
+        args,
+        deadline: Instant::now() + args.timeout,
+        owns_clusters: inventory.served.owns_clusters,
+        problems: Problems::default(),
+    };
+    cleanup.problems.record(&inventory.served.clusters);
     if !serving.is_empty() {
         for service in &serving.services {
             objects::remove(hub, service).await?;
         }
-        let problems = &mut problems;
-        cleaned(hub, deadline, args, problems, Serving::without_clusters).await?;
+        cleanup.wait(Serving::without_clusters).await?;
         for cluster in &serving.clusters {
             objects::remove(hub, cluster).await?;
         }
-        cleaned(hub, deadline, args, problems, |serving| serving).await?;
+        cleanup.wait(|serving| serving).await?;
     }
     inventory.report_accounts()?;
-    inventory.report_uncleaned(hub, &problems).await?;
+    inventory.report_uncleaned(hub, &cleanup.problems).await?;
     let members = serving.members();
     let cleaned = members.iter();
     let cleaned = cleaned.filter_map(|name| ClusterName::try_from(name.as_str()).ok());
@@ -489,29 +498,36 @@ impl Problems {
     }
 }
 
-/// Waits until the selected part of the served objects is deleted. Records the problems of the
-/// Clusters meanwhile.
-async fn cleaned(
-    hub: &ApiServer,
+/// Cleanup by the controller.
+struct Cleanup<'a> {
+    hub: &'a ApiServer,
+    args: &'a UninstallArgs,
     deadline: Instant,
-    args: &UninstallArgs,
-    problems: &mut Problems,
-    part: impl Fn(Serving) -> Serving,
-) -> Result<(), Failure> {
-    let left = wait::none_left(deadline, "the controller to clean up after ", async || {
-        let served = Served::read(hub).await?;
-        problems.record(&served.clusters);
-        let left = part(served.serving);
-        Ok((!left.is_empty()).then_some(left))
-    });
-    match left.await? {
-        None => Ok(()),
-        Some(left) => Err(UninstallError::NotCleaned {
-            seconds: args.timeout.as_secs(),
-            serving: left.to_string(),
-            commands: left.surrender(),
+    owns_clusters: bool,
+    problems: Problems,
+}
+
+impl Cleanup<'_> {
+    /// Waits until the selected part of the served objects is deleted. Records the problems of the
+    /// Clusters meanwhile.
+    async fn wait(&mut self, part: impl Fn(Serving) -> Serving) -> Result<(), Failure> {
+        let (hub, owns_clusters, problems) = (self.hub, self.owns_clusters, &mut self.problems);
+        let what = "the controller to clean up after ";
+        let left = wait::none_left(self.deadline, what, async || {
+            let served = Served::read(hub, owns_clusters).await?;
+            problems.record(&served.clusters);
+            let left = part(served.serving);
+            Ok((!left.is_empty()).then_some(left))
+        });
+        match left.await? {
+            None => Ok(()),
+            Some(left) => Err(UninstallError::NotCleaned {
+                seconds: self.args.timeout.as_secs(),
+                serving: left.to_string(),
+                commands: left.surrender(),
+            }
+            .into()),
         }
-        .into()),
     }
 }
 

@@ -32,6 +32,7 @@ impl Why {
         let ServiceKey { namespace, name } = key;
         let service = format!("Service {key} of {provider}");
         let patch = |spec: &str| patch_service(provider, key, spec);
+        let describe = || in_cluster(provider, key, format_args!("describe service {name}"));
         let local = r#""type":"NodePort","externalTrafficPolicy":"Local""#;
         match self {
             Self::ExternalName => (
@@ -40,11 +41,11 @@ impl Why {
             ),
             Self::PortsRefused => (
                 format!("the load balancer of {service} reports an error of each port"),
-                in_cluster(provider, key, format_args!("describe service {name}")),
+                describe(),
             ),
             Self::Terminating => (
                 format!("{service} is terminating, and its load balancer is being removed"),
-                in_cluster(provider, key, format_args!("describe service {name}")),
+                describe(),
             ),
             Self::Headless => (
                 format!("Service {key} is headless, and its names lead to pods alone"),

@@ -178,23 +178,22 @@ impl<'a> Entries<'a> {
             .collect::<BTreeSet<_>>()
             .len()
             == 1;
-        let mut lookups = BTreeSet::new();
-        let mut known = |name: &ClusterName| {
+        let known = |name: &ClusterName, lookups: &mut BTreeSet<Box<str>>| {
             let known = recorded.get(name).cloned().unwrap_or_default();
             match is_alone {
                 true => known,
-                false => addresses(index, known, &mut lookups),
+                false => addresses(index, known, lookups),
             }
         };
+        let mut lookups = BTreeSet::new();
         let (mut serving, mut standby) = (RecordedTargets::new(), RecordedTargets::new());
-        let mut needed = BTreeSet::new();
         for name in self.names().filter(|name| uses.unused(name).is_none()) {
             let (ingress, can_serve) = self.entry(name);
             let mut found = Found::read(index, ingress, is_alone);
-            needed.append(&mut found.lookups);
+            lookups.append(&mut found.lookups);
             let targets = match can_serve {
-                None => known(name),
-                Some(_) if found.is_pending => found.with(known(name)),
+                None => known(name, &mut lookups),
+                Some(_) if found.is_pending => found.with(known(name, &mut lookups)),
                 Some(_) => found.targets,
             };
             if uses.standby.contains(name) {
@@ -203,8 +202,8 @@ impl<'a> Entries<'a> {
                 serving.insert(name.clone(), targets);
             }
         }
-        serving.extend(held.into_iter().map(|name| (name.clone(), known(name))));
-        lookups.append(&mut needed);
+        let held = held.into_iter();
+        serving.extend(held.map(|name| (name.clone(), known(name, &mut lookups))));
         (serving, standby, lookups)
     }
 

@@ -149,8 +149,7 @@ impl Entry {
         let Found {
             door,
             endpoints,
-            nodes,
-            is_local,
+            behind,
         } = match reach {
             Reach::ClusterIp => site.by_cluster_ip(service, &sources)?,
             Reach::LoadBalancer => site.by_load_balancer(service, &sources)?,
@@ -160,11 +159,7 @@ impl Entry {
         Ok(Self {
             ports,
             endpoints,
-            behind: Behind {
-                selected,
-                nodes,
-                is_local,
-            },
+            behind: Behind { selected, ..behind },
             version: sources.first().map(|source| source.version.clone()),
         })
     }
@@ -230,10 +225,8 @@ impl EntryEndpoint {
 struct Found<'a> {
     door: Door<'a>,
     endpoints: Vec<EntryEndpoint>,
-    /// Nodes to whose endpoints it leads; `None` where it leads to all.
-    nodes: Option<BTreeSet<Box<str>>>,
-    /// Whether each node leads to the endpoints on itself alone.
-    is_local: bool,
+    /// Endpoints of the provider to which it leads, whether the Service selects them or not.
+    behind: Behind,
 }
 
 /// Whether a Service leads to endpoints of a slice, or would if it had the same selector
@@ -445,8 +438,11 @@ impl<'a> Site<'a> {
                 service: door,
                 number: Box::new(|port| ports.get(port)),
             },
-            nodes: leading(nodes, &endpoints, ports.is_local),
-            is_local: ports.is_local,
+            behind: Behind {
+                nodes: leading(nodes, &endpoints, ports.is_local),
+                is_local: ports.is_local,
+                ..Behind::default()
+            },
             endpoints,
         })
     }
@@ -548,8 +544,7 @@ impl<'a> Found<'a> {
         Self {
             door,
             endpoints: addresses.map(endpoint).collect(),
-            nodes: None,
-            is_local: false,
+            behind: Behind::default(),
         }
     }
 }

@@ -37,25 +37,7 @@ pub(crate) fn status(
         .or_else(|| cluster.kubernetes_version.clone());
     let (state, _) = index.reported_state(name, now);
     let member = index.member(name);
-    let facts = ClusterFacts {
-        name,
-        state: &state,
-        outdated: member.and_then(outdated),
-        has_ttl_expired: index.has_ttl_expired(name),
-        suspended: member.map_or(0, |member| member.suspended_deletions().count),
-        unreadable: &cluster.declared.unreadable,
-        invalid_network: Some(&cluster.network).filter(|network| !network.is_valid()),
-        unknown_reach: cluster.reach.as_ref().and_then(|reach| reach.unreadable()),
-        watch: WatchFacts {
-            exposed: index.watches_exposed_slices(name),
-            too_many_names: index.exceeds_slice_names(name),
-            unknown: cluster.watch.unreadable(),
-        },
-        nodes_failure: member
-            .filter(|_| index.needs_nodes(name))
-            .and_then(Member::lasting_nodes_failure),
-        id_problem: index.id_problem(name),
-    };
+    let facts = facts(index, name, cluster, &state);
     let reason = facts.reason()?;
     let message = facts.message();
     let ready = ready(&state, was_ready(member, cluster), reason, &message);
@@ -95,6 +77,35 @@ pub(crate) fn status(
     let differs = desired.conditions != cluster.conditions
         || desired.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(desired)
+}
+
+/// Returns the facts on which the conditions rest.
+fn facts<'a>(
+    index: &'a Index,
+    name: &'a ClusterName,
+    cluster: &'a ClusterView,
+    state: &'a MemberState,
+) -> ClusterFacts<'a> {
+    let member = index.member(name);
+    ClusterFacts {
+        name,
+        state,
+        outdated: member.and_then(outdated),
+        has_ttl_expired: index.has_ttl_expired(name),
+        suspended: member.map_or(0, |member| member.suspended_deletions().count),
+        unreadable: &cluster.declared.unreadable,
+        invalid_network: Some(&cluster.network).filter(|network| !network.is_valid()),
+        unknown_reach: cluster.reach.as_ref().and_then(|reach| reach.unreadable()),
+        watch: WatchFacts {
+            exposed: index.watches_exposed_slices(name),
+            too_many_names: index.exceeds_slice_names(name),
+            unknown: cluster.watch.unreadable(),
+        },
+        nodes_failure: member
+            .filter(|_| index.needs_nodes(name))
+            .and_then(Member::lasting_nodes_failure),
+        id_problem: index.id_problem(name),
+    }
 }
 
 /// Returns the state of the condition Ready.

@@ -27,7 +27,7 @@ use crate::observe::service::{Held, OfService as _, Snapshot};
 /// read. causeway manages the service once no Work is left, so until then a part of the move would
 /// leave slices that neither updates.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {
-    if records(snapshot).next().is_some() {
+    if !recorded(snapshot).is_empty() {
         let left = unread(snapshot).collect();
         return Plan {
             steps: Vec::new(),
@@ -67,8 +67,7 @@ pub(super) fn whole(snapshot: &Snapshot) -> Plan {
 /// Lists the members to which Karmada dispatched slices, by their Works and slices.
 pub(super) fn holders(snapshot: &Snapshot) -> BTreeSet<String> {
     let works = snapshot.works.iter().flatten();
-    let works = works.filter(|work| work.manages_service() && !work.holds_service());
-    let works = works.map(Work::member);
+    let works = works.filter(|work| is_dispatched(work)).map(Work::member);
     let slices = dispatched(snapshot).map(|(member, ..)| member);
     works.chain(slices).map(str::to_owned).collect()
 }
@@ -96,19 +95,24 @@ fn works(snapshot: &Snapshot) -> impl Iterator<Item = &Work> {
     works.filter(|work| !is_only_record(snapshot, work))
 }
 
-/// Lists the Works that are the only record of a slice.
-fn records(snapshot: &Snapshot) -> impl Iterator<Item = &Work> {
+/// Returns the members in which a Work is the only record of a slice.
+fn recorded(snapshot: &Snapshot) -> BTreeSet<&str> {
     let works = snapshot.works.iter().flatten();
-    works.filter(|work| is_only_record(snapshot, work))
+    let records = works.filter(|work| is_only_record(snapshot, work));
+    records.map(Work::member).collect()
+}
+
+/// Whether Karmada dispatches slices to the member by the Work.
+fn is_dispatched(work: &Work) -> bool {
+    work.manages_service() && !work.holds_service()
 }
 
 /// Whether Karmada may have left a slice in a member that no other object names: the member could
 /// not be read, and is no consumer any more. The member of a removed Cluster is not looked for.
 fn is_only_record(snapshot: &Snapshot, work: &Work) -> bool {
     let member = work.member();
-    let is_dispatched = work.manages_service() && !work.holds_service();
     let is_unread = matches!(snapshot.members.get(member), Some(Err(_)));
-    is_dispatched && is_unread && !may_consume(snapshot, member)
+    is_dispatched(work) && is_unread && !may_consume(snapshot, member)
 }
 
 /// Removes the finalizers of a Work. A Work that also belongs to ServiceExports loses only the
@@ -166,11 +170,10 @@ fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
 
 /// Lists the consumers that could not be read, and the members of which a Work is the only record.
 fn unread(snapshot: &Snapshot) -> impl Iterator<Item = Left> {
+    let recorded = recorded(snapshot);
     let members = snapshot.members.iter();
-    let concerned = members.filter(|(name, _)| {
-        let mut records = records(snapshot);
-        may_consume(snapshot, name) || records.any(|work| work.member() == name.as_str())
-    });
+    let concerned = members
+        .filter(move |(name, _)| may_consume(snapshot, name) || recorded.contains(name.as_str()));
     concerned.filter_map(|(name, held)| Some(Left::unread(name, "Karmada", held.as_ref().err()?)))
 }
 

@@ -67,18 +67,21 @@ async fn print(
             Err(why) => unread.push(format!("{member} ({})", without_flag(&why))),
         }
     }
+    if left.is_empty() && unread.is_empty() {
+        return Ok(());
+    }
+    let command = hub::leftovers_command(hub).await;
     if !left.is_empty() {
         output::result(format_args!(
-            "note: objects of causeway remain in {}; to delete them, run there: {}",
-            left.join(", "),
-            hub::leftovers_command(hub).await
+            "note: objects of causeway remain in {}; to delete them, run there: {command}",
+            left.join(", ")
         ))?;
     }
     if !unread.is_empty() {
         output::result(format_args!(
-            "note: cannot read {}; to delete objects of causeway that may remain, run there: {}",
-            unread.join(", "),
-            hub::leftovers_command(hub).await
+            "note: cannot read {}; to delete objects of causeway that may remain, run there: \
+             {command}",
+            unread.join(", ")
         ))?;
     }
     Ok(())

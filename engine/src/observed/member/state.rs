@@ -171,17 +171,14 @@ impl Member {
 
     /// Applies the outcome of a probe. The answer of another cluster does not end an outage.
     pub(super) fn note_probe(&mut self, outcome: Result<(), Failure>) {
-        match self.refusals.is_another_cluster {
-            true => self.earlier_failure = self.unreachable().cloned(),
-            false => self.earlier_failure = None,
+        let is_own = !self.refusals.is_another_cluster;
+        let lasting = self.unreachable().filter(|_| !is_own);
+        self.earlier_failure = lasting.cloned();
+        if is_own && outcome.is_ok() {
+            self.recorded_outage = None;
         }
         match outcome {
-            Ok(()) => {
-                self.probe_failure = None;
-                if !self.refusals.is_another_cluster {
-                    self.recorded_outage = None;
-                }
-            }
+            Ok(()) => self.probe_failure = None,
             Err(failure) => failure.note(&mut self.probe_failure),
         }
     }
