@@ -16,6 +16,7 @@ pub mod discovery;
 mod dns_endpoint;
 pub mod karmada;
 pub mod labels;
+pub mod lists;
 pub mod multicluster;
 mod multicluster_service;
 pub mod ownership;

@@ -1,14 +1,12 @@
-//! Lists of an object, decoded up to a bound.
+//! Lists of an object, stored up to a bound.
 //!
 //! An entry of two bytes in a body takes thirty in memory, and each entry is validated. The bound
 //! makes the cost of an object proportional to its bytes.
 
-use std::fmt;
-use std::marker::PhantomData;
-
+use causeway::api::lists::each_entry;
 use causeway::api::{ClusterSelector, ExposurePort, ExposureRange, MultiClusterServiceSpec};
 use causeway::domain::{ClusterField, FieldError};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer};
 
 /// Maximum number of entries of a list.
 pub const ENTRIES_MAX: usize = 1024;
@@ -18,29 +16,13 @@ struct Entries<T>(Vec<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct First<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
-            type Value = Entries<T>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a sequence")
+        let mut first = Vec::new();
+        each_entry(input, |entry: T| {
+            if first.len() <= ENTRIES_MAX {
+                first.push(entry);
             }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Entries<T>, A::Error> {
-                let mut first = Vec::new();
-                while first.len() <= ENTRIES_MAX {
-                    match list.next_element()? {
-                        Some(entry) => first.push(entry),
-                        None => return Ok(Entries(first)),
-                    }
-                }
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Entries(first))
-            }
-        }
-
-        input.deserialize_seq(First(PhantomData))
+        })?;
+        Ok(Self(first))
     }
 }
 
@@ -138,10 +120,12 @@ pub(crate) fn too_many<'a>(
 
 #[cfg(test)]
 mod tests {
+    use serde::de::IgnoredAny;
+
     use super::*;
 
     #[test]
-    fn list_is_decoded_up_to_its_bound_and_read_to_its_end() {
+    fn list_is_stored_up_to_its_bound_and_read_to_its_end() {
         let list = |number: usize| format!("[{}]", vec!["{}"; number].join(","));
         let read = |text: &str| serde_json::from_str::<Entries<IgnoredAny>>(text);
         for (number, kept) in [

@@ -1,6 +1,7 @@
 //! EndpointSlices: sources in a compact form, copies as a hash of their content.
 
 mod address;
+mod bounded;
 mod canonical;
 mod content;
 mod copy_endpoint;
@@ -11,6 +12,7 @@ mod parts;
 mod place;
 mod raw;
 mod source;
+mod texts;
 mod uid;
 
 pub use self::content::ContentHash;

@@ -4,13 +4,11 @@
 //! entry `{}` becomes a struct of many strings. These types hold names alone, of a bounded number
 //! of entries.
 
-use std::fmt;
-use std::marker::PhantomData;
-
+use causeway::api::lists::each_entry;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     APIGroup, APIGroupList, GroupVersionForDiscovery, ManagedFieldsEntry, ObjectMeta, Time,
 };
-use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 /// Maximum number of entries of a list. Clusters with many definitions serve some hundred groups.
@@ -28,28 +26,18 @@ impl<T> Default for Entries<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Read<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Read<T> {
-            type Value = Entries<T>;
-
-            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(to, "a list of at most {ENTRIES_MAX} entries")
+        let mut entries = Vec::new();
+        each_entry(from, |entry: T| {
+            if entries.len() <= ENTRIES_MAX {
+                entries.push(entry);
             }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = from.next_element()? {
-                    if entries.len() == ENTRIES_MAX {
-                        return Err(A::Error::invalid_length(ENTRIES_MAX + 1, &self));
-                    }
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
+        })?;
+        match entries.len() > ENTRIES_MAX {
+            true => Err(D::Error::custom(format_args!(
+                "expected a list of at most {ENTRIES_MAX} entries"
+            ))),
+            false => Ok(Self(entries)),
         }
-
-        from.deserialize_seq(Read(PhantomData))
     }
 }
 

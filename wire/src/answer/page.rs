@@ -1,10 +1,8 @@
 //! Pages of lists, which are read as they arrive. Of protobuf one object at a time is held, so
 //! hundreds of lists that are read at once take little memory. Of JSON the whole page is held.
 
-use std::fmt;
-
-use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer as _};
+use causeway::api::lists::each_entry;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::object::Object;
@@ -289,7 +287,7 @@ fn list_meta(message: &[u8]) -> Result<Page, Malformed> {
     })
 }
 
-fn json(text: &[u8], most: usize) -> Result<(Page, Vec<Object<'_>>), Unreadable> {
+fn json<'a>(text: &'a [u8], most: usize) -> Result<(Page, Vec<Object<'a>>), Unreadable> {
     #[derive(Deserialize)]
     struct List<'a> {
         metadata: Metadata,
@@ -310,42 +308,16 @@ fn json(text: &[u8], most: usize) -> Result<(Page, Vec<Object<'_>>), Unreadable>
     };
     let mut objects = Vec::new();
     if let Some(items) = items {
-        let into = Objects {
-            into: &mut objects,
-            most,
-        };
-        let read = serde_json::Deserializer::from_str(items.get()).deserialize_seq(into);
-        if let Err(error) = read {
-            return Err(match objects.len() > most {
-                true => Unreadable::TooMany,
-                false => error.into(),
-            });
-        }
-    }
-    Ok((page, objects))
-}
-
-/// Visitor that collects the objects of a list, up to the first one beyond `most`.
-struct Objects<'v, 'a> {
-    into: &'v mut Vec<Object<'a>>,
-    most: usize,
-}
-
-impl<'a> Visitor<'a> for Objects<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "a list of at most {} objects", self.most)
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut from: A) -> Result<(), A::Error> {
-        while let Some(object) = from.next_element::<&RawValue>()? {
-            self.into.push(Object::Json(object.get()));
-            if self.into.len() > self.most {
-                return Err(A::Error::invalid_length(self.into.len(), &self));
+        let mut items = serde_json::Deserializer::from_str(items.get());
+        each_entry(&mut items, |object: &'a RawValue| {
+            if objects.len() <= most {
+                objects.push(Object::Json(object.get()));
             }
-        }
-        Ok(())
+        })?;
+    }
+    match objects.len() > most {
+        true => Err(Unreadable::TooMany),
+        false => Ok((page, objects)),
     }
 }
 

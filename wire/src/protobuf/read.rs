@@ -19,6 +19,9 @@ pub enum Malformed {
     /// The message does not begin as an object does.
     #[error("no object of Kubernetes begins so")]
     Magic,
+    /// A map has more entries than are stored.
+    #[error("a map has too many entries")]
+    Entries,
 }
 
 /// Value of a field.

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 use super::address::dotted;
 use super::encode::{ENDPOINTS, push_conditions, push_hints, push_text};
+use super::endpoint::ADDRESSES_MAX;
 use crate::protobuf::{Fields, Message as _};
 
 /// Wire type of a field that begins with its length.
@@ -57,8 +58,8 @@ pub(super) fn push_ipv4(out: &mut Vec<u8>, address: Ipv4Addr) {
     out.message(1, |out| dotted(address, |byte| out.push(byte)));
 }
 
-/// Returns the endpoints of a slice's message unchanged; `None` if one of them has another form, or
-/// content that no copy has.
+/// Returns the endpoints of a slice's message unchanged; `None` if one of them has another form,
+/// content that no copy has, or more than [`ADDRESSES_MAX`] addresses.
 pub(super) fn endpoints(slice: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields::of(slice);
     let (mut at, mut found) = (0, 0..0);
@@ -83,7 +84,7 @@ pub(super) fn endpoints(slice: &[u8]) -> Option<&[u8]> {
 }
 
 fn is_endpoint(mut message: &[u8]) -> bool {
-    let (mut last, mut has_conditions) = (1, false);
+    let (mut last, mut addresses, mut has_conditions) = (1, 0, false);
     while let Some((field, value, rest)) = short_field(message) {
         let is_usual = match field {
             1 | 3 | 6 | 7 => true,
@@ -95,10 +96,11 @@ fn is_endpoint(mut message: &[u8]) -> bool {
         if !is_usual || !is_next {
             return false;
         }
+        addresses += usize::from(field == 1);
         has_conditions |= field == 2;
         (last, message) = (field, rest);
     }
-    message.is_empty() && has_conditions
+    message.is_empty() && has_conditions && addresses <= ADDRESSES_MAX
 }
 
 fn are_conditions(message: &[u8]) -> bool {
@@ -204,11 +206,16 @@ mod tests {
     fn encoded_endpoints_have_the_canonical_form() {
         assert_eq!(endpoints(&slice(|_| {})), Some(&*pushed()));
         assert_eq!(endpoints(b""), Some(&b""[..]));
+        let most = slice(|endpoint| {
+            endpoint.addresses = vec!["10.0.0.7".to_owned(); ADDRESSES_MAX];
+        });
+        assert!(endpoints(&most).is_some());
     }
 
     #[test]
     fn endpoints_of_another_form_are_not_canonical() {
-        let more: [fn(&mut Endpoint); 4] = [
+        let more: [fn(&mut Endpoint); 5] = [
+            |endpoint| endpoint.addresses = vec!["10.0.0.7".to_owned(); ADDRESSES_MAX + 1],
             |endpoint| endpoint.target_ref = Some(Default::default()),
             |endpoint| endpoint.deprecated_topology = Some([Default::default()].into()),
             |endpoint| endpoint.conditions = None,

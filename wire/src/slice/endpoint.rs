@@ -1,12 +1,20 @@
 //! Endpoints from a watch, or from a typed object.
 
 use std::borrow::{Borrow, Cow};
-use std::fmt;
-use std::marker::PhantomData;
 
+use causeway::api::lists::each_entry;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointHints};
-use serde::de::{DeserializeSeed, IgnoredAny, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
+
+use super::bounded;
+
+/// Maximum number of addresses of an endpoint that are copied (discovery.k8s.io/v1). One more is
+/// stored, so an endpoint with more equals that of no copy.
+pub(super) const ADDRESSES_MAX: usize = 100;
+/// Maximum number of zones, and of nodes, in the hints of an endpoint that are stored: four times
+/// as many as an API server accepts. Canonical hints have fewer, as they take less than 128 bytes.
+pub(super) const HINTS_MAX: usize = 32;
 
 /// Text that is copied only if it contains escapes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -48,9 +56,10 @@ pub(super) struct WireConditions {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireHints<'a> {
-    #[serde(borrow)]
-    pub(super) for_zones: Option<Vec<WireTarget<'a>>>,
-    pub(super) for_nodes: Option<Vec<WireTarget<'a>>>,
+    #[serde(borrow, default, deserialize_with = "bounded::list::<HINTS_MAX, _, _>")]
+    pub(super) for_zones: Vec<WireTarget<'a>>,
+    #[serde(borrow, default, deserialize_with = "bounded::list::<HINTS_MAX, _, _>")]
+    pub(super) for_nodes: Vec<WireTarget<'a>>,
 }
 
 /// Zone or node in a hint.
@@ -118,11 +127,11 @@ impl<'a> WireEndpoint<'a> {
 }
 
 impl<'a> WireAddresses<'a> {
-    /// Adds the next address.
+    /// Adds the next address, unless there are more than [`ADDRESSES_MAX`] already.
     pub(super) fn push(&mut self, address: Text<'a>) {
         match self.first {
             None => self.first = Some(address),
-            Some(_) => self.more.push(address),
+            Some(_) => bounded::add::<ADDRESSES_MAX, _>(&mut self.more, address),
         }
     }
 
@@ -143,18 +152,17 @@ impl<'a> WireHints<'a> {
         let target = |name: &'a String| WireTarget {
             name: Some(name.into()),
         };
-        let zones = hints.for_zones.as_ref();
-        let nodes = hints.for_nodes.as_ref();
+        let zones = hints.for_zones.iter().flatten().take(HINTS_MAX);
+        let nodes = hints.for_nodes.iter().flatten().take(HINTS_MAX);
         Self {
-            for_zones: zones.map(|all| all.iter().map(|zone| target(&zone.name)).collect()),
-            for_nodes: nodes.map(|all| all.iter().map(|node| target(&node.name)).collect()),
+            for_zones: zones.map(|zone| target(&zone.name)).collect(),
+            for_nodes: nodes.map(|node| target(&node.name)).collect(),
         }
     }
 
     /// Returns the names of the zones and those of the nodes.
     pub(super) fn names(&self) -> [impl Iterator<Item = &str>; 2] {
-        [&self.for_zones, &self.for_nodes]
-            .map(|targets| targets.iter().flatten().map(WireTarget::name))
+        [&self.for_zones, &self.for_nodes].map(|targets| targets.iter().map(WireTarget::name))
     }
 }
 
@@ -172,51 +180,8 @@ pub(super) fn or_empty<'a>(text: &'a Option<Text<'_>>) -> &'a str {
 impl<'de: 'a, 'a> Deserialize<'de> for WireAddresses<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut addresses = Self::default();
-        Each::new(|text: Text<'a>| addresses.push(text)).deserialize(deserializer)?;
+        each_entry(deserializer, |text: Text<'a>| addresses.push(text))?;
         Ok(addresses)
-    }
-}
-
-/// Visitor that calls a function for each element of a list, as it is read; `null` is an empty
-/// list.
-pub(super) struct Each<T, F> {
-    take: F,
-    element: PhantomData<fn(T)>,
-}
-
-impl<T, F: FnMut(T)> Each<T, F> {
-    pub(super) fn new(take: F) -> Self {
-        Self {
-            take,
-            element: PhantomData,
-        }
-    }
-}
-
-impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Each<T, F> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a list")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut all: A) -> Result<(), A::Error> {
-        while let Some(element) = all.next_element()? {
-            (self.take)(element);
-        }
-        Ok(())
     }
 }
 
@@ -226,5 +191,5 @@ pub(super) fn each_endpoint<'a>(
     mut take: impl FnMut(&WireEndpoint<'a>),
 ) -> Result<(), serde_json::Error> {
     let mut text = serde_json::Deserializer::from_str(text);
-    Each::new(|endpoint| take(&endpoint)).deserialize(&mut text)
+    each_entry(&mut text, |endpoint: WireEndpoint<'a>| take(&endpoint))
 }

@@ -7,9 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::de::IgnoredAny;
 
+use super::bounded;
 use super::encode::ENDPOINTS;
-use super::endpoint::{Text, WireConditions, WireEndpoint, WireHints, WireTarget};
-use super::parts::{Endpoints, Metadata, Owner, Parts, add_listed};
+use super::endpoint::{HINTS_MAX, Text, WireConditions, WireEndpoint, WireHints, WireTarget};
+use super::parts::{Endpoints, LISTED_MAX, Metadata, Owner, Parts};
 use crate::protobuf::{Fields, Malformed, Value};
 
 /// Reads a slice without its endpoints, which are read later.
@@ -21,7 +22,9 @@ pub(super) fn slice(message: &[u8]) -> Result<Parts<'_>, Malformed> {
     for field in Fields::of(message) {
         match field? {
             (1, value) => slice.metadata = metadata(value.bytes())?,
-            (3, value) => add_listed(slice.ports.to_mut(), port(value.bytes())?),
+            (3, value) => {
+                bounded::add::<LISTED_MAX, _>(slice.ports.to_mut(), port(value.bytes())?);
+            }
             (4, value) => slice.address_type = Some(text(value)?),
             _ => {}
         }
@@ -74,13 +77,16 @@ fn metadata(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
             (9, value) => meta.deletion_timestamp = Some(time(value.bytes())?),
             (11, value) => {
                 let (name, value) = entry(value.bytes())?;
-                meta.labels.get_or_insert_default().insert(name, value);
+                meta.labels.add(name, value)?;
             }
             (12, value) => {
                 let (name, value) = entry(value.bytes())?;
-                meta.annotations.get_or_insert_default().insert(name, value);
+                meta.annotations.add(name, value)?;
             }
-            (13, value) => add_listed(&mut meta.owner_references, owner(value.bytes())?),
+            (13, value) => {
+                let owner = owner(value.bytes())?;
+                bounded::add::<LISTED_MAX, _>(&mut meta.owner_references, owner);
+            }
             _ => {}
         }
     }
@@ -181,7 +187,7 @@ fn hints(message: &[u8]) -> Result<WireHints<'_>, Malformed> {
             (2, value) => (&mut hints.for_nodes, value),
             _ => continue,
         };
-        targets.get_or_insert_default().push(target(value.bytes())?);
+        bounded::add::<HINTS_MAX, _>(targets, target(value.bytes())?);
     }
     Ok(hints)
 }

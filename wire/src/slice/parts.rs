@@ -1,21 +1,20 @@
 //! Parts of an EndpointSlice that are decoded before its role is known.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::de::DeserializeSeed as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::endpoint::{Each, Text};
+use super::bounded::list;
+use super::endpoint::Text;
 use super::source::PORTS_MAX;
+use super::texts::Texts;
 
 /// Maximum number of ports, and of owners, of a slice that are stored: one more than any copy of
-/// causeway has, so a slice with more equals no copy. Elements beyond it are decoded and dropped: a
-/// malformed one makes the slice unread.
-const LISTED_MAX: usize = PORTS_MAX + 1;
+/// causeway has, so a slice with more equals no copy.
+pub(super) const LISTED_MAX: usize = PORTS_MAX + 1;
 
 /// Slice of which the endpoints are not decoded.
 #[derive(Debug, Default, Deserialize)]
@@ -48,11 +47,11 @@ pub(super) struct Metadata<'a> {
     pub(super) uid: Option<String>,
     pub(super) resource_version: Option<String>,
     pub(super) deletion_timestamp: Option<Time>,
-    #[serde(borrow)]
-    pub(super) labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
-    #[serde(borrow)]
-    pub(super) annotations: Option<BTreeMap<Text<'a>, Text<'a>>>,
-    #[serde(borrow, default, deserialize_with = "listed")]
+    #[serde(borrow, default)]
+    pub(super) labels: Texts<'a>,
+    #[serde(borrow, default)]
+    pub(super) annotations: Texts<'a>,
+    #[serde(borrow, default, deserialize_with = "list::<LISTED_MAX, _, _>")]
     pub(super) owner_references: Vec<Owner<'a>>,
 }
 
@@ -89,26 +88,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Endpoints<'a> {
     }
 }
 
-/// Adds an element to a list, unless that has its maximum already.
-pub(super) fn add_listed<T>(all: &mut Vec<T>, element: T) {
-    if all.len() < LISTED_MAX {
-        all.push(element);
-    }
-}
-
-/// Reads a list and returns its first elements; `null` is an empty list.
-fn listed<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    let mut all = Vec::new();
-    Each::new(|element: T| add_listed(&mut all, element)).deserialize(deserializer)?;
-    Ok(all)
-}
-
 fn ports<'de, 'a, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Cow<'a, [EndpointPort]>, D::Error> {
-    listed(deserializer).map(Cow::Owned)
+    list::<LISTED_MAX, _, _>(deserializer).map(Cow::Owned)
 }
 
 impl<'a> Parts<'a> {
@@ -125,13 +108,6 @@ impl<'a> Parts<'a> {
 impl<'a> From<&'a EndpointSlice> for Parts<'a> {
     fn from(slice: &'a EndpointSlice) -> Self {
         let meta = &slice.metadata;
-        let texts = |all: &'a Option<BTreeMap<String, String>>| {
-            let all = all.as_ref()?.iter();
-            Some(
-                all.map(|(name, value)| (name.into(), value.into()))
-                    .collect(),
-            )
-        };
         let owners = meta.owner_references.iter().flatten();
         let owner = |uid: &'a String| Owner {
             uid: Some(uid.into()),
@@ -144,8 +120,8 @@ impl<'a> From<&'a EndpointSlice> for Parts<'a> {
                 uid: meta.uid.clone(),
                 resource_version: meta.resource_version.clone(),
                 deletion_timestamp: meta.deletion_timestamp.clone(),
-                labels: texts(&meta.labels),
-                annotations: texts(&meta.annotations),
+                labels: (&meta.labels).into(),
+                annotations: (&meta.annotations).into(),
                 owner_references: owners
                     .take(LISTED_MAX)
                     .map(|reference| owner(&reference.uid))
@@ -160,10 +136,13 @@ impl<'a> From<&'a EndpointSlice> for Parts<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::answer::Object;
     use crate::protobuf::Message as _;
-    use crate::slice::{Places, RawSlice, SliceManager, fields};
+    use crate::slice::endpoint::{ADDRESSES_MAX, HINTS_MAX, WireEndpoint, each_endpoint};
+    use crate::slice::{Places, RawSlice, SliceManager, encode, fields};
 
     const MANY: usize = 100_000;
 
@@ -197,6 +176,51 @@ mod tests {
         for parts in [of_json, of_protobuf, Parts::from(&typed)] {
             assert_eq!(parts.ports.len(), LISTED_MAX);
             assert_eq!(parts.metadata.owner_references.len(), LISTED_MAX);
+        }
+    }
+
+    /// Returns a slice of one endpoint with so many addresses, and zones and nodes in its hints.
+    fn of_one_endpoint(addresses: usize, hints: usize) -> EndpointSlice {
+        let hints = vec![json!({"name": "a"}); hints];
+        let slice = serde_json::from_value(json!({
+            "metadata": {},
+            "addressType": "IPv4",
+            "endpoints": [{
+                "addresses": vec!["10.0.0.1"; addresses],
+                "conditions": {},
+                "hints": {"forZones": hints, "forNodes": hints},
+            }],
+        }));
+        slice.expect("a typed slice")
+    }
+
+    #[test]
+    fn addresses_and_hints_beyond_the_maximum_are_not_stored() {
+        let slice = of_one_endpoint(5000, 5000);
+        let is_bounded = |endpoint: &WireEndpoint<'_>| {
+            let hints = endpoint.hints.as_ref().expect("hints").names();
+            assert_eq!(hints.map(Iterator::count), [HINTS_MAX; 2]);
+            assert_eq!(endpoint.addresses.iter().count(), ADDRESSES_MAX + 1);
+        };
+        let json = serde_json::to_string(&slice.endpoints).expect("JSON");
+        each_endpoint(&json, is_bounded).expect("endpoints of JSON");
+        fields::each_endpoint(&encode(&slice), is_bounded).expect("endpoints of protobuf");
+        is_bounded(&WireEndpoint::of(&slice.endpoints[0]));
+    }
+
+    #[test]
+    fn addresses_and_hints_are_hashed_alike_from_every_encoding() {
+        let hash = |slice: RawSlice<'_>| slice.content_hash(std::iter::empty()).ok();
+        for addresses in [1, ADDRESSES_MAX, ADDRESSES_MAX + 1, ADDRESSES_MAX + 2] {
+            for hints in [1, 12, 13, HINTS_MAX, HINTS_MAX + 1] {
+                let slice = of_one_endpoint(addresses, hints);
+                let json = serde_json::to_string(&slice).expect("JSON");
+                let typed = hash((&slice).into());
+                for object in [Object::Json(&json), Object::Protobuf(&encode(&slice))] {
+                    let decoded = hash(RawSlice::decode(object).expect("a slice"));
+                    assert_eq!(decoded, typed, "{addresses} addresses, {hints} hints");
+                }
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::canonical;
 use super::content::{Content, ContentHash};
-use super::endpoint::{Text, WireEndpoint, each_endpoint, or_empty};
+use super::endpoint::{WireEndpoint, each_endpoint, or_empty};
 use super::fields;
 use super::parts::{Bearer, Endpoints, Parts};
 use super::place::Places;
@@ -76,14 +76,12 @@ impl<'a> RawSlice<'a> {
 
     /// Returns the value of a label.
     pub fn label(&self, name: &str) -> Option<&str> {
-        let labels = self.0.metadata.labels.as_ref();
-        labels.and_then(|all| all.get(name)).map(Text::as_str)
+        self.0.metadata.labels.get(name)
     }
 
     /// Returns the value of an annotation.
     pub fn annotation(&self, name: &str) -> Option<&str> {
-        let annotations = self.0.metadata.annotations.as_ref();
-        annotations.and_then(|all| all.get(name)).map(Text::as_str)
+        self.0.metadata.annotations.get(name)
     }
 
     /// Returns namespace, name, UID, resourceVersion and time of deletion; nothing else.

@@ -12,7 +12,7 @@ use k8s_openapi::api::discovery::v1 as discovery;
 use string_cache::DefaultAtom;
 
 use super::address::ipv4;
-use super::endpoint::{WireAddresses, WireConditions, WireEndpoint, or_empty};
+use super::endpoint::{ADDRESSES_MAX, WireAddresses, WireConditions, WireEndpoint, or_empty};
 use super::place::{PlaceTexts, Places, SlicePlaces, present};
 use super::uid::SourceVersion;
 
@@ -125,6 +125,10 @@ enum Addresses<V4 = Box<[Ipv4Addr]>, V6 = Box<[Ipv6Addr]>> {
 struct Conditions(u8);
 
 impl SourceSlice {
+    /// Maximum number of endpoints of a slice (discovery.k8s.io/v1). Of a slice with more, one more
+    /// is read.
+    pub const ENDPOINTS_MAX: usize = 1000;
+
     /// Returns a slice that `manager` manages and that cannot be read.
     pub(super) fn unread(version: SourceVersion, manager: SliceManager) -> Self {
         let empty = SourceDraft::new("", 0);
@@ -260,6 +264,7 @@ impl SourceDraft {
     /// Returns a slice of that addressType without endpoints, with room for `likely` ones.
     pub(super) fn new(address_type: &str, likely: usize) -> Self {
         let address_type = AddressType::read(address_type);
+        let likely = likely.min(SourceSlice::ENDPOINTS_MAX + 1);
         Self {
             address_type,
             addresses: match address_type {
@@ -275,8 +280,11 @@ impl SourceDraft {
     }
 
     /// Adds the next endpoint. Skips one without an address of the slice's type and counts it as
-    /// odd.
+    /// odd. Skips all beyond one more than [`SourceSlice::ENDPOINTS_MAX`].
     pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
+        if self.places.len() > SourceSlice::ENDPOINTS_MAX {
+            return;
+        }
         let added = match (self.address_type, &mut self.addresses) {
             (AddressType::Ipv4, Addresses::V4(first)) => {
                 add(&endpoint.addresses, ipv4, first, &mut self.more)
@@ -340,15 +348,16 @@ impl SourceDraft {
     }
 }
 
-/// Adds the addresses of the next endpoint. Returns false, and adds none, if there is none or one
-/// of them is not of that type.
+/// Adds the addresses of the next endpoint, at most [`ADDRESSES_MAX`]. Returns false and adds none
+/// if there is none, or one of them is not of that type.
 fn add<A: Into<IpAddr>>(
     texts: &WireAddresses<'_>,
     read: impl Fn(&str) -> Option<A>,
     first: &mut Vec<A>,
     more: &mut Vec<(u32, IpAddr)>,
 ) -> bool {
-    let others = texts.more.iter().map(|text| read(&text.0));
+    let others = texts.more.iter().take(ADDRESSES_MAX - 1);
+    let others = others.map(|text| read(&text.0));
     let Some(others) = others.collect::<Option<Vec<_>>>() else {
         return false;
     };
@@ -502,5 +511,24 @@ mod tests {
         );
         assert_eq!(copied("IPv6"), [("fd00::1".to_owned(), None)]);
         assert_eq!(copied("FQDN"), []);
+    }
+
+    #[test]
+    fn endpoints_and_addresses_beyond_their_maximum_are_not_stored() {
+        let mut addresses = vec!["10.0.0.1"; ADDRESSES_MAX];
+        addresses.resize(150, "foo.example");
+        for (endpoints, expected) in [(1000, 1000), (1001, 1001), (1100, 1001)] {
+            let endpoints = vec![json!({"addresses": addresses}); endpoints];
+            let slice = read("IPv4", Value::Array(endpoints));
+            assert_eq!((slice.len(), slice.odd), (expected, 0));
+            for endpoint in slice.endpoints() {
+                assert_eq!(endpoint.addresses().count(), ADDRESSES_MAX);
+            }
+        }
+        // Odd endpoints displace no others.
+        let mut endpoints = vec![json!({"addresses": []}); 1500];
+        endpoints.resize(3000, json!({"addresses": ["10.0.0.1"]}));
+        let slice = read("IPv4", Value::Array(endpoints));
+        assert_eq!((slice.len(), slice.odd), (1001, 1500));
     }
 }

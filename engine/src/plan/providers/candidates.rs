@@ -12,8 +12,8 @@ use crate::observed::member::Member;
 /// Maximum number of slices of one service and provider that are copied. Slices of Kubernetes hold
 /// a hundred endpoints each.
 pub(crate) const MOST_SLICES: usize = 1000;
-/// Maximum number of endpoints of a slice (discovery.k8s.io/v1).
-pub(crate) const MOST_ENDPOINTS: usize = 1000;
+/// Maximum number of endpoints of a slice that is copied.
+pub(crate) const MOST_ENDPOINTS: usize = SourceSlice::ENDPOINTS_MAX;
 
 /// Reason why a slice is not copied, whatever a consumer exposes.
 #[derive(Clone, Debug, PartialEq, Eq)]
