@@ -219,7 +219,6 @@ impl Fleet {
                 if before.is_some_and(|before| before.metadata.uid != object.metadata.uid) {
                     // Joined again, perhaps as another cluster.
                     self.engagements.remove(&name);
-                    self.end_agent_renewal(&name);
                 }
                 names.insert(name);
             }
@@ -289,19 +288,13 @@ impl Fleet {
         let Some(cluster) = self.clusters.get(name).cloned() else {
             return Outcome::Pending;
         };
-        if !cluster.takes_part() && !self.engagements.contains_key(name) {
-            self.renewals.remove(name);
+        self.end_unrequested_renewal(name);
+        if !self.takes_part(name, &cluster) {
             return Outcome::LeftOut;
-        }
-        if profile_id(&cluster).is_none() {
-            self.end_plugin_renewal(name);
         }
         let data = match is_by_agent(&cluster) {
             true => self.agent_target(name),
-            false => {
-                self.end_agent_renewal(name);
-                self.target(&cluster)
-            }
+            false => self.target(&cluster),
         };
         if let Err(error) = &data
             && let Some(outcome) = self.unreached(name, error)
@@ -327,6 +320,11 @@ impl Fleet {
             Err(error) if engaged.is_some() => Outcome::Kept(error),
             Err(error) => Outcome::Refused(error),
         }
+    }
+
+    /// Whether a member takes part: its Cluster requests it, or it is engaged.
+    fn takes_part(&self, name: &ClusterName, cluster: &api::Cluster) -> bool {
+        cluster.takes_part() || self.engagements.contains_key(name)
     }
 
     fn connection(&self, target: Target, token: Token) -> Result<Connection, ConfigurationError> {
@@ -491,13 +489,13 @@ impl Fleet {
     /// Ends the engagement of a member and forgets its Cluster.
     pub fn stop_watching(&mut self, name: &ClusterName) {
         self.engagements.remove(name);
-        self.renewals.remove(name);
         if let Some(cluster) = self.clusters.remove(name)
             && let Some(id) = profile_id(&cluster)
             && self.gone_profiles.remove(&id)
         {
             self.profiles.remove(&id);
         }
+        self.end_unrequested_renewal(name);
     }
 
     /// Returns the client of a member with the generation of its engagement.

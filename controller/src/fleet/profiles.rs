@@ -147,7 +147,6 @@ impl Fleet {
         let target = target.map_err(invalid)?;
         let token = match self.source(&profile, &access)? {
             CredentialSource::Secret { secret, is_owned } => {
-                self.end_plugin_renewal(&access.cluster);
                 let Some(secret) =
                     self.read_secret(&secret, || ConfigurationError::NoProfileSecret {
                         provider: access.provider.to_string(),

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use causeway::api;
 use causeway::domain::ClusterName;
 use causeway::target::{Target, TargetError, Token};
 use causeway_engine::model::{ConfigurationError, Failure, FailureKind, Generation};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{Fleet, Outcome, invalid};
+use super::{Fleet, Outcome, invalid, is_by_agent};
 use crate::credentials::agent::{AgentCall, is_unreached};
 use crate::credentials::{Call, Renewal};
 use crate::event::Round;
@@ -17,6 +18,8 @@ use crate::given::Given;
 /// Credentials of a member that are renewed before they end.
 pub(super) struct RenewedCredentials {
     call: Call,
+    /// UID of the Cluster for which it began.
+    cluster_uid: Option<String>,
     round: Round,
     /// Last credentials; none until the first call has ended.
     last: Option<Result<Given, Failure>>,
@@ -135,19 +138,23 @@ impl Fleet {
         Some(Outcome::Unreached(generation, failure.clone()))
     }
 
-    /// Ends the renewal by an agent of a member whose Cluster does not request it any more.
-    pub(super) fn end_agent_renewal(&mut self, name: &ClusterName) {
-        self.end_renewal(name, |call| matches!(call, Call::Agent(_)));
-    }
-
-    /// Ends the renewal by a plugin of a member whose ClusterProfile does not name it any more.
-    pub(super) fn end_plugin_renewal(&mut self, name: &ClusterName) {
-        self.end_renewal(name, |call| matches!(call, Call::Plugin(_)));
-    }
-
-    fn end_renewal(&mut self, name: &ClusterName, is_such: impl Fn(&Call) -> bool) {
-        let known = self.renewals.get(name);
-        if known.is_some_and(|known| is_such(&known.call)) {
+    /// Ends the renewal of a member's credentials unless its Cluster or its ClusterProfile requests
+    /// it. A Cluster with another UID may be another cluster, with an agent of its own.
+    pub(super) fn end_unrequested_renewal(&mut self, name: &ClusterName) {
+        let Some(known) = self.renewals.get(name) else {
+            return;
+        };
+        let requests = |cluster: &api::Cluster| match known.call {
+            Call::Agent(_) => is_by_agent(cluster) && cluster.metadata.uid == known.cluster_uid,
+            // An unusable profile names no Secret, and ends nothing.
+            Call::Plugin(_) => {
+                self.profile_of(cluster).is_some() && self.reference_of(cluster).is_none()
+            }
+        };
+        let cluster = self.clusters.get(name);
+        let cluster = cluster.filter(|cluster| self.takes_part(name, cluster));
+        let is_requested = cluster.is_some_and(requests);
+        if !is_requested {
             self.renewals.remove(name);
         }
     }
@@ -156,6 +163,7 @@ impl Fleet {
         self.round += 1;
         // The member's state changes only if it accepts the next token.
         let replaced = self.renewals.get(name);
+        let cluster = self.clusters.get(name);
         let is_rejected = replaced.is_some_and(|replaced| *replaced.rejected.borrow());
         let (rejected, receiver) = watch::channel(is_rejected);
         let places = match &call {
@@ -179,6 +187,7 @@ impl Fleet {
             .map(|threads| threads.enter());
         let credentials = RenewedCredentials {
             call,
+            cluster_uid: cluster.and_then(|cluster| cluster.metadata.uid.clone()),
             round: self.round,
             last: None,
             has_given: false,

@@ -1,6 +1,6 @@
 //! The way of one watch: list, watch, reconnect, list again.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use causeway_engine::evidence::relist::{Conclusion, DeletionGuard, ObservedObjec
 use causeway_engine::model::slice::ServiceNames;
 use causeway_engine::model::{Failure, FailureKind, Signal, Term};
 use causeway_wire::WatchEvent;
+use futures::io::AsyncBufRead;
 use kube::Resource;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -320,8 +321,18 @@ where
         self.outage = None;
         self.connected_at = Some(Instant::now());
         self.report(Signal::Connected).await?;
-        let mut stream = pin!(stream);
         let dead_at = Instant::now() + lifetime + self.source.settings.margin;
+        self.take_events(pin!(stream), begun, dead_at).await
+    }
+
+    /// Takes the events of a watch request of the time `begun` until it ends, `dead_at` at the
+    /// latest.
+    async fn take_events(
+        &mut self,
+        mut stream: Pin<&mut impl AsyncBufRead>,
+        begun: Instant,
+        dead_at: Instant,
+    ) -> Result<End, Closed> {
         let relist_at = self.guard().relist_at().map(Instant::from_std);
         let silence = self.source.settings.silence;
         let most = self.source.settings.limits.object_bytes + ENVELOPE;

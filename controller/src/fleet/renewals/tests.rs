@@ -159,6 +159,25 @@ async fn engaged_member_awaits_the_first_token_of_its_agent() {
 }
 
 #[tokio::test]
+async fn renewal_by_an_agent_ends_with_its_cluster() {
+    let mut stage = Stage::new(Some("http://127.0.0.1:1"), None).await;
+    assert_eq!(stage.fleet.reconsider(&edge()), Outcome::Pending);
+    let first = stage.given("https://10.96.0.1:443", b"one");
+    assert_eq!(stage.hear(first), Outcome::Engaged(1));
+    let mut joined_again = by_agent();
+    joined_again.metadata.uid = Some("uid-of-another".to_owned());
+    for (cluster, expected) in [
+        (by_agent(), Outcome::Unchanged),
+        (joined_again, Outcome::Pending),
+    ] {
+        stage.fleet.note_clusters(&Signal::Applied(cluster));
+        assert_eq!(stage.fleet.reconsider(&edge()), expected);
+    }
+    stage.fleet.stop_watching(&edge());
+    assert!(stage.fleet.renewals.is_empty());
+}
+
+#[tokio::test]
 async fn agent_is_asked_again_if_token_or_authorities_are_rejected() {
     let mut stage = Stage::new(Some("http://127.0.0.1:1"), None).await;
     assert_eq!(stage.fleet.reconsider(&edge()), Outcome::Pending);
