@@ -43,7 +43,8 @@
 //! - A service whose slices no complete list covers is unknown, in a member of which exposed slices
 //!   alone are watched.
 //! - The answer to a write does not restore an object that was observed deleted ([`tombstones`]).
-//! - Each suspicion ends: the list that ends it is requested when the suspicion arises.
+//! - Each suspicion ends: the list that ends it is requested when the suspicion arises, and again
+//!   after the initial list of another watch.
 //!
 //! # Assumptions
 //! - A list is complete and of the most recent state: it is read from a quorum, and no part of it

@@ -40,7 +40,7 @@ struct Request {
 /// Consequence of a copy that names a newer version than its source's cluster shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspicion {
-    /// The version is noted. A second list is under way.
+    /// The version is noted. A second list was requested, or is after the next initial list.
     Noted,
     /// The version is noted. A second list is to be requested.
     Request,
@@ -101,12 +101,9 @@ impl Rollbacks {
         suspicion
     }
 
-    /// Drops the suspected versions: other watches begin, which have not observed them. Returns the
-    /// services that are to be reviewed.
-    pub(crate) fn drop_suspected(&mut self) -> Vec<ServiceKey> {
-        self.last = None;
-        let suspected = std::mem::take(&mut self.suspected);
-        suspected.into_values().map(|newer| newer.key).collect()
+    /// Whether a version is suspected that no second list has settled.
+    pub(crate) fn is_any_suspected(&self) -> bool {
+        !self.suspected.is_empty()
     }
 
     /// Applies a second list, which confirms the versions of its slices that the cluster has

@@ -151,7 +151,6 @@ impl Member {
         self.is_identified = false;
         self.refusals.is_another_cluster = false;
         self.clusterset.deferred = None;
-        self.scope.engage_again();
         self.retain_outage();
         self.clusterset_outage = Outage::default();
         self.clusterset.refusals.clear();

@@ -18,7 +18,7 @@ use crate::evidence::rollback::Suspicion;
 use crate::model::map::HashSet;
 use crate::model::served::Served;
 use crate::model::slice::{Exposure, SourceVersion};
-use crate::model::{Item, MemberState, Priority, TargetCluster, TimePoint};
+use crate::model::{Item, MemberState, TargetCluster, TimePoint};
 
 /// Maximum time by which the clock of a person who confirms deletions may be ahead.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
@@ -99,13 +99,8 @@ impl Index {
     /// Marks the member's next lists as initial ones, from other watches. They are compared with
     /// the sources that copies record.
     pub(crate) fn expect_initial_lists(&mut self, name: &ClusterName) {
-        let Some(member) = self.members.get_mut(name) else {
-            return;
-        };
-        let suspected = member.evidence.rollbacks.drop_suspected();
-        let has_listed = member.evidence.expect_initial_lists();
-        self.mark_services(suspected, Priority::Low);
-        if has_listed {
+        let member = self.members.get_mut(name);
+        if member.is_some_and(|member| member.evidence.expect_initial_lists()) {
             self.record_sources_in(name);
         }
     }

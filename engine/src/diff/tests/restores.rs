@@ -1,9 +1,9 @@
 //! Stores that are restored from a snapshot: their versions run lower than the observed ones.
 
 use super::*;
-use crate::fixtures::member_event;
 use crate::fixtures::objects::cluster;
 use crate::fixtures::server::Snapshot;
+use crate::fixtures::{member_event, name};
 use crate::model::Signal;
 
 /// Time that exceeds the interval of a second list.
@@ -121,6 +121,20 @@ fn a_rollback_that_is_suspected_while_a_list_is_under_way_waits_for_the_next() {
     env.list("member1").settle();
     env.observe("member1", member_event(Kind::Slice, Signal::Confirmed))
         .settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.15"]);
+    env.pass(CONFIRMED);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.77"]);
+}
+
+#[test]
+fn second_list_of_a_restored_provider_is_requested_by_its_next_watches() {
+    let (mut env, snapshot) = outrun();
+    env.restore("member1", snapshot);
+    env.on("member1", source("10.1.0.77")).settle();
+    env.index.engage(&name("member1"), 2, None);
+    env.introduce("member1").settle();
+    assert!(!env.take_second_lists().is_empty());
+    env.list("member1").settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.15"]);
     env.pass(CONFIRMED);
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.77"]);

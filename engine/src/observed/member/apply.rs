@@ -171,10 +171,13 @@ impl Member {
         };
         // The events of a watch that has ended.
         let Some(list) = list else { return };
+        let is_initial = matches!(signal, Signal::Listed(_)) && !list.is_current();
         list.observe(&signal, now);
         if part != Part::Others {
             self.scope.observe(&signal, changed);
         }
+        // Requests for a second list have ended with the watch before.
+        changed.second_list |= is_initial && self.awaits_second_list();
         if let Signal::Deleted(slice) = &signal
             && let SliceRole::Copy(_, copy) = &slice.role
         {

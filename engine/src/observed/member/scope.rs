@@ -24,27 +24,16 @@ pub(super) struct Scope {
     /// Services of which a list lacks sources that copies record. They are unknown until a second
     /// list.
     lacking: HashSet<ServiceKey>,
-    /// Whether the request for that second list ended with an earlier engagement.
-    is_request_lost: bool,
 }
 
 impl Scope {
     /// Applies a report of the watch of the scope.
     pub(super) fn observe<K>(&mut self, signal: &Signal<K>, changed: &mut Changed) {
         match signal {
-            Signal::Listed(_) => {
-                self.covered = self.watched.clone();
-                let is_request_lost = std::mem::take(&mut self.is_request_lost);
-                changed.second_list |= is_request_lost && !self.lacking.is_empty();
-            }
+            Signal::Listed(_) => self.covered = self.watched.clone(),
             Signal::Confirmed => changed.keys.extend(self.lacking.drain()),
             _ => {}
         }
-    }
-
-    /// Notes that another engagement begins, which has no request for a second list.
-    pub(super) fn engage_again(&mut self) {
-        self.is_request_lost = true;
     }
 
     /// Covers these names from now on. Returns the scope before.
@@ -91,6 +80,11 @@ impl Member {
     /// Notes that a list lacks a source that a copy of the service records.
     pub(in crate::observed) fn note_lacking(&mut self, key: &ServiceKey) {
         self.scope.lacking.insert(key.clone());
+    }
+
+    /// Whether a suspicion lasts until a second list of its EndpointSlices.
+    pub(super) fn awaits_second_list(&self) -> bool {
+        !self.scope.lacking.is_empty() || self.evidence.rollbacks.is_any_suspected()
     }
 
     /// Whether other watches of EndpointSlices are of another scope than those at work.

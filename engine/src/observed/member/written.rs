@@ -37,7 +37,7 @@ pub struct Changed {
     pub nodes: bool,
     /// Clusters to which the path changed.
     pub paths: BTreeSet<ClusterName>,
-    /// Whether a second list is needed, and the earlier request for it may be lost.
+    /// Whether a second list is needed, and the request for it ended with an earlier watch.
     pub second_list: bool,
 }
 

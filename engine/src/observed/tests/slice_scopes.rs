@@ -174,19 +174,33 @@ fn list_without_a_recorded_source_is_confirmed_by_a_second_one() {
 }
 
 #[test]
-fn second_list_is_requested_again_after_another_engagement() {
-    let mut env = with_an_old_copy();
-    env.off("member1", Kind::Slice, "bar-abc")
-        .reconnect("member1")
-        .settle();
-    let requested = env.take_second_lists();
-    assert!(requested.contains(&TargetCluster::Member(name("member1"))));
-    env.index.engage(&name("member1"), 2, None);
-    env.introduce("member1").list("member1").settle();
-    assert_eq!(env.addresses("member2", "bar"), ["10.1.0.6"], "held");
-    env.pass(SECOND_LIST);
-    assert_eq!(env.addresses("member2", "bar"), [""; 0]);
-    assert_eq!(env.listed_again, 1);
+fn second_list_is_requested_again_once_other_watches_begin() {
+    let rows: [fn(&mut Environment); 3] = [
+        |env| {
+            env.index.engage(&name("member1"), 2, None);
+            env.introduce("member1").list("member1");
+        },
+        |env| {
+            env.introduce("member1").list("member1");
+        },
+        |env| {
+            env.on_hub(cluster("member1"));
+        },
+    ];
+    for begin in rows {
+        let mut env = with_an_old_copy();
+        env.off("member1", Kind::Slice, "bar-abc")
+            .reconnect("member1")
+            .settle();
+        let requested = env.take_second_lists();
+        assert!(requested.contains(&TargetCluster::Member(name("member1"))));
+        begin(&mut env);
+        env.settle();
+        assert_eq!(env.addresses("member2", "bar"), ["10.1.0.6"], "held");
+        env.pass(SECOND_LIST);
+        assert_eq!(env.addresses("member2", "bar"), [""; 0]);
+        assert_eq!(env.listed_again, 1);
+    }
 }
 
 #[test]
