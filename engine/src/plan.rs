@@ -210,7 +210,7 @@ impl Native<'_> {
             exposure::State::Held => Members::Untouched,
             exposure::State::Nothing => Members::default(),
             exposure::State::Service(service) => {
-                let providers = self.providers(&placement, &uses);
+                let providers = self.providers(spec, &placement, &uses);
                 // A headless Service has no proxy that chooses; beside Karmada its slices are used.
                 let chooses = !self.is_headless() && !self.karmada_managed;
                 let request = tiers::Request {
@@ -434,14 +434,20 @@ impl Native<'_> {
         }
     }
 
-    /// Lists the providers that the service uses, and the clusters that may be lost or have lost
-    /// their credentials, whose copies stay.
-    fn providers<'p>(&'p self, placement: &'p Placement, uses: &ProviderUses) -> Vec<Provider<'p>> {
+    /// Lists the providers that the service uses, clusters that may be lost, and requested clusters
+    /// that have lost their credentials. The copies of the latter two stay.
+    fn providers<'p>(
+        &'p self,
+        spec: &MultiClusterService,
+        placement: &'p Placement,
+        uses: &ProviderUses,
+    ) -> Vec<Provider<'p>> {
         let index = self.inputs.index;
         let suspected = index.suspected_clusters();
         let named = placement.providers();
         let named = named.filter(|name| !suspected.contains(*name));
         let left_out = placement.left_out.keys();
+        let left_out = left_out.filter(|name| spec.providers.includes(name));
         let held = left_out.filter(|name| !index.is_left_out(name, self.inputs.key));
         let provider = |name| {
             let member = uses.member(index, self.inputs.key, name).ok()?;

@@ -225,6 +225,8 @@ pub(crate) enum MemberProblem {
     Write(WriteProblem),
     /// It has no such Service.
     NoService(ServiceKey),
+    /// Its Service is being deleted.
+    ServiceDeleting(ServiceKey),
     /// It has no EndpointSlice of the Service.
     NoSlice(ServiceKey),
     /// That many copies were written, and no watch has shown them.

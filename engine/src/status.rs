@@ -306,14 +306,15 @@ impl View<'_> {
 
     fn balanced_in(&self, name: &ClusterName) -> State {
         let reachable = self.reachable(name);
-        let has_service = self
-            .member(name)
-            .is_some_and(|member| member.service(self.key).is_some());
-        match reachable {
-            State::Done if !has_service => {
-                State::Failed(MemberProblem::NoService(self.key.clone()))
+        let member = self.member(name);
+        let service = member.and_then(|member| member.service(self.key));
+        match (reachable, service) {
+            (State::Done, None) => State::Failed(MemberProblem::NoService(self.key.clone())),
+            // Its load balancer is being removed.
+            (State::Done, Some(service)) if service.deleting => {
+                State::Failed(MemberProblem::ServiceDeleting(self.key.clone()))
             }
-            other => other,
+            (other, _) => other,
         }
     }
 

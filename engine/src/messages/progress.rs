@@ -27,6 +27,7 @@ impl fmt::Display for MemberProblem {
             Self::Service(problem) => problem.fmt(out),
             Self::Write(problem) => problem.fmt(out),
             Self::NoService(key) => write!(out, "has no Service {key}"),
+            Self::ServiceDeleting(key) => write!(out, "is deleting its Service {key}"),
             Self::NoSlice(key) => write!(out, "has no EndpointSlice of Service {}", key.name),
             Self::NotSeen(count) => {
                 write!(

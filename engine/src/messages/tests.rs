@@ -446,6 +446,10 @@ fn problems_of_a_member_follow_its_name() {
             "has no Service shop/foo",
         ),
         (
+            MemberProblem::ServiceDeleting(key("foo")),
+            "is deleting its Service shop/foo",
+        ),
+        (
             MemberProblem::NoSlice(key("foo")),
             "has no EndpointSlice of Service foo",
         ),

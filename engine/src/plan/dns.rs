@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use causeway::api::labels;
 use causeway::api::{DNSEndpoint, DNSEndpointSpec, DnsProperty, DnsRecord};
 use causeway::domain::{
-    ClusterName, Hostnames, Ranges, RequestedHostnames, ServiceKey, canonical_name, is_subdomain,
+    ClusterName, ClusterSelection, Hostnames, Ranges, RequestedHostnames, ServiceKey,
+    canonical_name, is_subdomain,
 };
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -109,14 +110,18 @@ pub(super) fn plan(
         // The API server's garbage collector deletes it with its owner.
         return NamePlan::Untouched;
     };
-    match mcs.requested_names() {
-        RequestedHostnames::Nothing => NamePlan::Removed,
-        RequestedHostnames::Unreadable => NamePlan::Untouched,
-        RequestedHostnames::Names(names) => {
+    match (mcs.requested_names(), &mcs.spec) {
+        (RequestedHostnames::Nothing, _) => NamePlan::Removed,
+        (RequestedHostnames::Unreadable, _) | (_, Err(_)) => NamePlan::Untouched,
+        (RequestedHostnames::Names(names), Ok(spec)) => {
             let entries = Entries {
                 inputs,
                 placement,
                 entry_clusters,
+                requested: match entry_clusters {
+                    Some(_) => &spec.consumers,
+                    None => &spec.providers,
+                },
             };
             NamePlan::Wanted(desired_name(mcs, names, &entries))
         }
@@ -129,6 +134,8 @@ struct Entries<'a> {
     inputs: Inputs<'a>,
     placement: &'a Placement,
     entry_clusters: Option<&'a EntryClusters>,
+    /// Selection of these clusters by the MultiClusterService.
+    requested: &'a ClusterSelection,
 }
 
 impl<'a> Entries<'a> {
@@ -164,14 +171,15 @@ impl<'a> Entries<'a> {
     ) -> (RecordedTargets, RecordedTargets, BTreeSet<Box<str>>) {
         let index = self.inputs.index;
         // A cluster that may be lost, or that lost its credentials, is no proof. A person may drain
-        // one without credentials.
+        // one without credentials, or stop requesting it.
         let suspected = index.suspected_clusters();
         let left_out = &self.placement.left_out;
         let is_unused = |name: &ClusterName| Unused::everywhere(index, name).is_some();
         let is_held = |name: &&ClusterName| {
             suspected.contains(*name) || (left_out.contains_key(*name) && !is_unused(name))
         };
-        let held: BTreeSet<_> = recorded.keys().filter(is_held).collect();
+        let requested = recorded.keys().filter(|name| self.requested.includes(name));
+        let held: BTreeSet<_> = requested.filter(is_held).collect();
         let is_alone = self
             .names()
             .chain(held.iter().copied())
@@ -180,21 +188,21 @@ impl<'a> Entries<'a> {
             == 1;
         let known = |name: &ClusterName, lookups: &mut BTreeSet<Box<str>>| {
             let known = recorded.get(name).cloned().unwrap_or_default();
-            match is_alone {
-                true => known,
-                false => addresses(index, known, lookups),
-            }
+            let (targets, awaited) = resolve(index, known, is_alone, lookups);
+            // A recorded hostname stays until its addresses are known.
+            merge(targets, awaited)
         };
         let mut lookups = BTreeSet::new();
         let (mut serving, mut standby) = (RecordedTargets::new(), RecordedTargets::new());
         for name in self.names().filter(|name| uses.unused(name).is_none()) {
             let (ingress, can_serve) = self.entry(name);
-            let mut found = Found::read(index, ingress, is_alone);
-            lookups.append(&mut found.lookups);
+            let ingress = ingress.iter().flat_map(targets_of);
+            let (found, awaited) = resolve(index, ingress, is_alone, &mut lookups);
             let targets = match can_serve {
                 None => known(name, &mut lookups),
-                Some(_) if found.is_pending => found.with(known(name, &mut lookups)),
-                Some(_) => found.targets,
+                Some(_) if awaited.is_empty() => found,
+                // A hostname without an address may have had the recorded targets.
+                Some(_) => merge(found, known(name, &mut lookups)),
             };
             if uses.standby.contains(name) {
                 standby.insert(name.clone(), targets);
@@ -327,82 +335,52 @@ fn is_hostname(target: &str) -> bool {
     target.parse::<IpAddr>().is_err()
 }
 
-/// Replaces recorded hostnames by their addresses. One without an address stays. Adds the hostnames
-/// to `lookups`.
-fn addresses(
+/// Returns the address and the hostname of an entry of a load balancer.
+fn targets_of(ingress: &LoadBalancerIngress) -> impl Iterator<Item = Box<str>> {
+    let hostname = ingress.hostname.as_deref().map(canonical_name);
+    let all = ingress.ip.clone().into_iter().chain(hostname);
+    all.map(String::into_boxed_str)
+}
+
+/// Replaces the hostnames among the targets of a cluster by their addresses, and adds them to
+/// `lookups`. Returns the targets, and the hostnames without an address.
+///
+/// The only hostname of the only cluster becomes the target of a CNAME. A CNAME has one target and
+/// no other record beside it, so any other hostname counts by its addresses.
+fn resolve(
     index: &Index,
-    recorded: BTreeSet<Box<str>>,
+    all: impl IntoIterator<Item = Box<str>>,
+    is_alone: bool,
     lookups: &mut BTreeSet<Box<str>>,
-) -> BTreeSet<Box<str>> {
-    let mut all = BTreeSet::new();
-    for target in recorded {
-        let resolved = index.resolved(&target);
-        if is_hostname(&target) && is_subdomain(&target) {
-            lookups.insert(target.clone());
-        }
-        match resolved.is_empty() {
-            true => drop(all.insert(target)),
-            false => {
-                let public = resolved.iter().filter(|ip| is_public(ip));
-                all.extend(public.map(|ip| ip.to_string().into()));
-            }
+) -> (BTreeSet<Box<str>>, BTreeSet<Box<str>>) {
+    let (mut addresses, mut hosts) = (BTreeSet::new(), BTreeSet::new());
+    for target in all {
+        if let Ok(address) = target.parse::<IpAddr>() {
+            addresses.insert(address);
+        } else if hosts.len() < TARGETS_MAX && is_subdomain(&target) {
+            hosts.insert(target);
         }
     }
-    all.into_iter().take(TARGETS_MAX).collect()
+    addresses.retain(is_public);
+    if is_alone && addresses.is_empty() && hosts.len() == 1 {
+        return (hosts, BTreeSet::new());
+    }
+    let resolved = hosts.iter().flat_map(|host| index.resolved(host));
+    addresses.extend(resolved.copied().filter(is_public));
+    lookups.extend(hosts.iter().cloned());
+    hosts.retain(|host| index.resolved(host).is_empty());
+    let targets = addresses.into_iter().take(TARGETS_MAX);
+    (targets.map(|ip| ip.to_string().into()).collect(), hosts)
 }
 
-/// Targets of one cluster.
-struct Found {
-    targets: BTreeSet<Box<str>>,
-    /// Hostnames whose addresses are needed.
-    lookups: BTreeSet<Box<str>>,
-    /// Whether one of these hostnames has no address yet.
-    is_pending: bool,
-}
-
-impl Found {
-    /// Reads the addresses of a load balancer. The hostname of the only entry becomes the target of
-    /// a CNAME. A CNAME has one target and no other record beside it, so any other hostname counts
-    /// by its addresses.
-    fn read(index: &Index, ingress: &[LoadBalancerIngress], is_alone: bool) -> Self {
-        let addresses = ingress.iter().filter_map(|one| one.ip.as_deref());
-        let addresses = addresses.filter_map(|ip| ip.parse().ok());
-        let mut addresses: BTreeSet<IpAddr> = addresses.filter(is_public).collect();
-        let hosts = ingress.iter().filter_map(|one| one.hostname.as_deref());
-        let hosts = hosts.map(canonical_name);
-        let hosts: BTreeSet<Box<str>> = hosts
-            .filter(|host| is_subdomain(host))
-            .map(Into::into)
-            .take(TARGETS_MAX)
-            .collect();
-        if is_alone && addresses.is_empty() && hosts.len() == 1 {
-            return Self {
-                targets: hosts,
-                lookups: BTreeSet::new(),
-                is_pending: false,
-            };
-        }
-        let resolved = hosts.iter().flat_map(|host| index.resolved(host));
-        addresses.extend(resolved.copied().filter(is_public));
-        let is_pending = hosts.iter().any(|host| index.resolved(host).is_empty());
-        let targets = addresses.into_iter().take(TARGETS_MAX);
-        Self {
-            targets: targets.map(|ip| ip.to_string().into()).collect(),
-            lookups: hosts,
-            is_pending,
+/// Adds targets to others, up to the bound.
+fn merge(mut targets: BTreeSet<Box<str>>, more: BTreeSet<Box<str>>) -> BTreeSet<Box<str>> {
+    for target in more {
+        if targets.len() < TARGETS_MAX {
+            targets.insert(target);
         }
     }
-
-    /// Adds recorded targets, which a hostname without an address may have had, up to the bound.
-    fn with(self, recorded: BTreeSet<Box<str>>) -> BTreeSet<Box<str>> {
-        let mut targets = self.targets;
-        for target in recorded {
-            if targets.len() < TARGETS_MAX {
-                targets.insert(target);
-            }
-        }
-        targets
-    }
+    targets
 }
 
 /// Whether traffic to that address may leave a node: a member must not point clients at themselves.

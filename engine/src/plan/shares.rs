@@ -21,7 +21,8 @@ use super::port_fit::PortFit;
 use super::providers::{Frontend, MOST_SLICES, Provider, candidates};
 use super::tiers::{self, EndpointRole, Tiers, uses_standby};
 use crate::model::TimePoint;
-use crate::model::slice::{AddressType, Exposure, SourceSlice};
+use crate::model::map::HashSet;
+use crate::model::slice::{AddressType, CopiedSlice, Exposure, SourceSlice, Uid};
 use crate::observed::member::Member;
 use crate::observed::shares::{NotedShares, ShareResult};
 
@@ -92,6 +93,9 @@ pub(crate) struct ProviderShare {
 
 /// Endpoints of a provider that are ready at their source, as hashes for the consumer.
 type Hashes = [Vec<u32>; 2];
+
+/// Slices that are behind a change of their Service's ports: their copies stay as they are.
+type LateSlices<'a> = HashSet<&'a Uid>;
 
 impl Shares {
     /// Returns the choice among a provider's endpoints; `None` if all of them are chosen.
@@ -173,7 +177,7 @@ impl Request<'_> {
         let mut found: Vec<_> = own.map(|own| (consumer, own, true)).into_iter().collect();
         let held = self.held(member);
         for provider in self.active(consumer, tiers) {
-            match self.hashes(provider, consumer, frontend, shares.seed) {
+            match self.hashes(provider, (consumer, member), frontend, shares.seed) {
                 Some(hashes) => found.push((provider.name, hashes, false)),
                 None => {
                     // Slices that are not behind a change of the ports are copied all the same.
@@ -218,10 +222,7 @@ impl Request<'_> {
     /// Returns the cuts that the consumer's copies record.
     fn held(&self, member: &Member) -> Held {
         let mut held = Held::default();
-        let (exposure, hub) = (self.of.exposure, self.of.index.hub_uid());
-        let copies = member.copies(self.of.key).map(|(_, copy)| &copy.view);
-        let own = copies.filter(|copy| copy.is_of(hub, exposure));
-        for copy in own {
+        for copy in self.copies(member) {
             let provider = copy.source_cluster.as_deref();
             let Some(Ok(provider)) = provider.map(ClusterName::try_from) else {
                 continue;
@@ -238,6 +239,13 @@ impl Request<'_> {
         held
     }
 
+    /// Lists the copies that a consumer holds.
+    fn copies<'m>(&self, consumer: &'m Member) -> impl Iterator<Item = &'m CopiedSlice> {
+        let (exposure, hub) = (self.of.exposure, self.of.index.hub_uid());
+        let copies = consumer.copies(self.of.key).map(|(_, copy)| &copy.view);
+        copies.filter(move |copy| copy.is_of(hub, exposure))
+    }
+
     /// Returns the hashes of the consumer's own ready pods, which are always used natively; `None`
     /// where they are unknown. In the clusterset it is a provider like others.
     fn own(&self, member: &Member, frontend: &Frontend<'_>, seed: u64) -> Option<Hashes> {
@@ -245,15 +253,19 @@ impl Request<'_> {
             return Some(Hashes::default());
         }
         let ports = tiers::own_ports(self.of.key, member, frontend);
-        self.of_pods((member, &*ports), &Ranges::default(), frontend, seed)
+        let of = (member, &*ports);
+        let (hashes, behind) = self.of_pods(of, &Ranges::default(), frontend, seed)?;
+        behind.is_empty().then_some(hashes)
     }
 
     /// Returns the hashes of the ready endpoints that the copies of a provider hold; `None` where
-    /// they are unknown, so that the copies stay as they are.
+    /// they are unknown, so that the copies stay as they are. A slice that is behind a change of
+    /// ports makes them unknown only if it has a ready copy: no other has ready endpoints in the
+    /// consumer.
     fn hashes(
         &self,
         provider: &Provider<'_>,
-        consumer: &ClusterName,
+        (name, consumer): (&ClusterName, &Member),
         frontend: &Frontend<'_>,
         seed: u64,
     ) -> Option<Hashes> {
@@ -261,55 +273,65 @@ impl Request<'_> {
         let member = provider.member?;
         member.sources_absence(key)?;
         let ports = &*provider.ports;
-        let network = index.network(consumer);
+        let network = index.network(name);
         match provider.entry((index, key), self.of.exposure, &network) {
             Some(Err(NoEntry::Unknown(_))) => None,
             Some(Err(_)) => Some(Hashes::default()),
             Some(Ok(entry)) => {
                 let slices: Vec<_> = entry.slices().collect();
                 let ranges = index.entry_ranges(provider.name);
-                ready(slices.iter(), ports, &ranges, frontend, seed)
+                let (hashes, _) = ready(slices.iter(), ports, &ranges, frontend, seed);
+                Some(hashes)
             }
-            None => self.of_pods((member, ports), &provider.ranges, frontend, seed),
+            None => {
+                let of = (member, ports);
+                let (hashes, behind) = self.of_pods(of, &provider.ranges, frontend, seed)?;
+                let stays = |copy: &CopiedSlice| {
+                    let source = copy.source.as_ref().filter(|_| !copy.standby);
+                    source.is_some_and(|source| behind.contains(&source.uid))
+                };
+                let is_known = behind.is_empty() || !self.copies(consumer).any(stays);
+                is_known.then_some(hashes)
+            }
         }
     }
 
     /// Returns the hashes of the ready endpoints of a member's own slices, whose Service has these
-    /// ports; `None` where they are unknown.
-    fn of_pods(
+    /// ports, and the slices that are behind; `None` where they are unknown.
+    fn of_pods<'m>(
         &self,
-        (member, ports): (&Member, &[ServicePort]),
+        (member, ports): (&'m Member, &[ServicePort]),
         ranges: &Ranges,
         frontend: &Frontend<'_>,
         seed: u64,
-    ) -> Option<Hashes> {
+    ) -> Option<(Hashes, LateSlices<'m>)> {
         let key = self.of.key;
         if member.sources(key).count() > MOST_SLICES {
             return None;
         }
         let sources = candidates(member, key).filter_map(|(_, source)| source.ok());
-        ready(sources, ports, ranges, frontend, seed)
+        Some(ready(sources, ports, ranges, frontend, seed))
     }
 }
 
 /// Returns the hashes of the ready endpoints of these slices that are copied, given the ports of
-/// the provider's Service; `None` if a slice is behind a change of the ports, so that its copy
-/// stays as it is.
+/// the provider's Service, and the slices that are behind a change of the ports.
 fn ready<'s>(
     sources: impl Iterator<Item = &'s Arc<SourceSlice>>,
     ports: &[ServicePort],
     ranges: &Ranges,
     frontend: &Frontend<'_>,
     seed: u64,
-) -> Option<Hashes> {
+) -> (Hashes, LateSlices<'s>) {
     let fit = PortFit {
         provider: ports,
         consumer: frontend.ports,
     };
-    let mut hashes = Hashes::default();
+    let (mut hashes, mut behind) = (Hashes::default(), LateSlices::default());
     for source in sources {
         if fit.is_behind(source) {
-            return None;
+            behind.insert(&source.version.uid);
+            continue;
         }
         let family = match source.address_type {
             AddressType::Ipv4 if frontend.ipv4 => 0,
@@ -325,7 +347,7 @@ fn ready<'s>(
             .filter(|endpoint| endpoint.is_ready() && endpoint.addresses().all(is_copied));
         hashes[family].extend(endpoints.map(|endpoint| subset::hash(seed, endpoint.address)));
     }
-    Some(hashes)
+    (hashes, behind)
 }
 
 impl Shares {

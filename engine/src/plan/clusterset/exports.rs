@@ -44,23 +44,32 @@ pub(crate) enum Validity {
     InvalidServiceType,
 }
 
+/// State of an export that is valid, or may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExportState {
+    /// It is unknown.
+    Unknown,
+    /// It is valid.
+    Valid,
+    /// Its Service was deleted within the grace period.
+    Lost,
+    /// The cluster is drained. Otherwise the export would be valid.
+    Drained,
+    /// The cluster is drained, and the export may be valid otherwise: it is unknown, or its Service
+    /// was deleted within the grace period.
+    PerhapsDrained,
+}
+
 /// Exports of one service that users created.
 #[derive(Debug, Default)]
 pub(crate) struct Exports<'a> {
     all: BTreeMap<&'a ClusterName, Known<'a>>,
-    /// Clusters whose export of the service is unknown.
-    pub unknown: BTreeSet<ClusterName>,
+    /// State of each export that is valid, may be, or would be if its cluster were not drained.
+    states: BTreeMap<ClusterName, ExportState>,
     /// Clusters whose export is not used, whatever its content, with the reason.
     unused: BTreeMap<ClusterName, Validity>,
     /// Clusters that are being removed.
     leaving: BTreeSet<ClusterName>,
-    /// Clusters that export a Service which was deleted within the grace period.
-    lost: BTreeSet<ClusterName>,
-    /// Drained clusters whose export would be valid otherwise.
-    drained: BTreeSet<ClusterName>,
-    /// Drained clusters whose export may be valid: it is unknown, or its Service was deleted within
-    /// the grace period.
-    perhaps_drained: BTreeSet<ClusterName>,
     /// Precedences to write on exports that lack one.
     pub(crate) precedences: BTreeMap<ClusterName, SealedTime>,
     /// Time at which a grace period ends, or an export beyond the quota is due for another check.
@@ -90,7 +99,11 @@ pub(crate) fn gather<'a>(
     now: TimePoint,
 ) -> Exports<'a> {
     let mut exports = Exports {
-        unknown: index.suspected_clusters().clone(),
+        states: index
+            .suspected_clusters()
+            .iter()
+            .map(|name| (name.clone(), ExportState::Unknown))
+            .collect(),
         ..Exports::default()
     };
     let mut found = Vec::new();
@@ -102,11 +115,11 @@ pub(crate) fn gather<'a>(
         let known = |member: &&Member| is_known(index, key, name, member);
         let Some(member) = index.member(name).filter(known) else {
             if cluster.may_export_from(&key.namespace) {
-                let unsure = match cluster.withdrawn {
-                    true => &mut exports.perhaps_drained,
-                    false => &mut exports.unknown,
+                let state = match cluster.withdrawn {
+                    true => ExportState::PerhapsDrained,
+                    false => ExportState::Unknown,
                 };
-                unsure.insert(name.clone());
+                exports.states.insert(name.clone(), state);
             }
             continue;
         };
@@ -118,24 +131,19 @@ pub(crate) fn gather<'a>(
         }
         let service = member.service(key);
         let unused = unused(index, key, (name, cluster), member, &settings.quota);
-        let may_export = cluster.may_export_from(&key.namespace);
-        let is_drained = unused == Some(Validity::Withdrawn) && may_export;
         if let Some(Validity::BeyondQuota(_)) = unused {
             exports.look_again(now.after(QUOTA_AGAIN));
         }
-        if let (None, Some(since)) = (service, member.service_lost_since(key)) {
-            let until = since.after(settings.service_grace);
-            if now < until {
-                exports.look_again(until);
-                if unused.is_none() {
-                    exports.lost.insert(name.clone());
-                } else if is_drained {
-                    exports.perhaps_drained.insert(name.clone());
-                }
-            }
+        let lost_since = member.service_lost_since(key).filter(|_| service.is_none());
+        let lost_until = lost_since.map(|since| since.after(settings.service_grace));
+        let lost_until = lost_until.filter(|until| now < *until);
+        if let Some(until) = lost_until {
+            exports.look_again(until);
         }
-        if is_drained && validity(service) == Validity::Valid {
-            exports.drained.insert(name.clone());
+        let state = state(unused, service, lost_until.is_some());
+        let state = state.filter(|_| cluster.may_export_from(&key.namespace));
+        if let Some(state) = state {
+            exports.states.insert(name.clone(), state);
         }
         found.push((Claim::new(name, key, export), service, unused));
     }
@@ -163,6 +171,22 @@ fn unused(
         _ if cluster.withdrawn => Some(Validity::Withdrawn),
         _ if !cluster.may_export_from(&key.namespace) => Some(Validity::Forbidden),
         beyond => beyond.map(Validity::BeyondQuota),
+    }
+}
+
+/// Returns the state of an observed export, whose Service was deleted within the grace period if
+/// `is_lost`; `None` if the export is certainly not valid.
+fn state(
+    unused: Option<Validity>,
+    service: Option<&ServiceView>,
+    is_lost: bool,
+) -> Option<ExportState> {
+    match (unused, validity(service)) {
+        (None, Validity::Valid) => Some(ExportState::Valid),
+        (None, _) if is_lost => Some(ExportState::Lost),
+        (Some(Validity::Withdrawn), Validity::Valid) => Some(ExportState::Drained),
+        (Some(Validity::Withdrawn), _) if is_lost => Some(ExportState::PerhapsDrained),
+        _ => None,
     }
 }
 
@@ -246,15 +270,29 @@ impl<'a> Exports<'a> {
     /// Whether a cluster exports the service: its export is valid, or was valid until its Service
     /// was deleted within the grace period, or would be valid if the cluster were not drained.
     pub(super) fn is_exporter(&self, index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
-        let known = self.all.get(name);
-        let is_valid = known.is_some_and(|known| validity(known.service) == Validity::Valid);
-        let was_valid = || self.lost.contains(name) && is_recorded(index, key, name, |_| true);
-        is_valid || self.drained.contains(name) || was_valid()
+        match self.states.get(name) {
+            Some(ExportState::Valid | ExportState::Drained) => true,
+            Some(ExportState::Lost) => is_recorded(index, key, name, |_| true),
+            Some(ExportState::Unknown | ExportState::PerhapsDrained) | None => false,
+        }
     }
 
     /// Whether a drained cluster may export the service.
     pub(super) fn may_be_exporter(&self, name: &ClusterName) -> bool {
-        self.perhaps_drained.contains(name)
+        self.states.get(name) == Some(&ExportState::PerhapsDrained)
+    }
+
+    /// Lists the clusters whose export of the service is unknown.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = &ClusterName> {
+        self.in_state(|state| state == ExportState::Unknown)
+    }
+
+    fn in_state(
+        &self,
+        is_meant: impl Fn(ExportState) -> bool,
+    ) -> impl Iterator<Item = &ClusterName> {
+        let states = self.states.iter();
+        states.filter_map(move |(name, state)| is_meant(*state).then_some(name))
     }
 
     /// Returns the valid exports, ready to be merged.
@@ -304,13 +342,11 @@ pub(crate) fn recorded_and_unknown(
     key: &ServiceKey,
     exports: &Exports<'_>,
 ) -> Option<Vec<ClusterName>> {
-    let unsure: BTreeSet<_> = exports.unknown.union(&exports.lost).collect();
-    if unsure.is_empty() {
-        return None;
-    }
+    let is_unsure = |state: ExportState| matches!(state, ExportState::Unknown | ExportState::Lost);
+    let mut unsure = exports.in_state(is_unsure).peekable();
+    unsure.peek()?;
     let recorded: BTreeSet<_> = exporters_recorded_by(index, key, |_| true).collect();
-    let exporters = unsure.into_iter();
-    let exporters = exporters.filter(|name| {
+    let exporters = unsure.filter(|name| {
         let id = index.recorded_id(name);
         recorded.contains(name.as_str()) || id.is_some_and(|id| recorded.contains(id))
     });

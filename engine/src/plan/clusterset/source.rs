@@ -253,7 +253,7 @@ impl<'a> ProviderSets<'a> {
         let index = source.index;
         let exporters = self.constituents.iter().map(|export| export.cluster);
         let exporters = exporters.chain(source.unknown.into_iter().flatten());
-        let exporters = exporters.chain(&self.exports.unknown);
+        let exporters = exporters.chain(self.exports.unknown());
         let (requested, headless) = policy;
         let asked = UnreachablePolicy {
             requested,
@@ -267,7 +267,7 @@ impl<'a> ProviderSets<'a> {
             let provider = Provider::new(index, export.cluster, member, ports, self.now);
             Some(provider)
         });
-        let unknown = self.exports.unknown.iter();
+        let unknown = self.exports.unknown();
         let unknown = unknown.filter(|name| uses.unused(name).is_none());
         let unknown = unknown.map(|name| Provider::new(index, name, None, Vec::new(), self.now));
         ProviderSet {

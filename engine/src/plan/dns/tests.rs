@@ -113,6 +113,10 @@ fn terminating_service_leaves_the_name_and_the_status() {
     let mcs = env.mcs("foo").expect("it is there");
     let ingress = &mcs["status"]["loadBalancer"]["ingress"];
     assert_eq!(*ingress, json!([{"ip": "192.0.2.2"}]));
+    assert_eq!(
+        ready(&env),
+        "False ServiceAppliedFailed: 1 of 2 clusters: member1 is deleting its Service shop/foo"
+    );
 }
 
 fn drained(name: &str, drained: bool) -> Object {
@@ -202,6 +206,35 @@ fn drained_cluster_without_credentials_leaves_the_name() {
     assert_eq!(records(&env), a("192.0.2.1 192.0.2.2"));
     let pull = json!({"spec": {"syncMode": "Pull"}});
     env.on_hub(drained("member1", true).with(pull)).settle();
+    assert_eq!(records(&env), a("192.0.2.2"));
+}
+
+#[test]
+fn former_provider_without_credentials_leaves_the_name() {
+    let mut env = two();
+    env.pull_without_credentials("member1").settle();
+    assert_eq!(records(&env), a("192.0.2.1 192.0.2.2"));
+    // All clusters are consumers still.
+    let named = named(json!({ labels::HOSTNAME: NAME }));
+    env.on_hub(named.providers(&["member2"])).settle();
+    assert_eq!(records(&env), a("192.0.2.2"));
+}
+
+#[test]
+fn former_entry_cluster_without_credentials_leaves_the_name() {
+    let mut env = two();
+    let both = ["member1", "member2"];
+    let named = |consumers: &[&str]| {
+        let named = named(json!({ labels::HOSTNAME: NAME }));
+        named.providers(&both).consumers(consumers)
+    };
+    env.on_hub(named(&both)).settle();
+    env.balance("member1", &["192.0.2.1"])
+        .balance("member2", &["192.0.2.2"])
+        .settle();
+    env.pull_without_credentials("member1").settle();
+    assert_eq!(records(&env), a("192.0.2.1 192.0.2.2"));
+    env.on_hub(named(&["member2"])).settle();
     assert_eq!(records(&env), a("192.0.2.2"));
 }
 

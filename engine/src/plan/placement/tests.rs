@@ -242,6 +242,17 @@ fn drained_cluster_without_credentials_loses_its_copies() {
 }
 
 #[test]
+fn former_provider_without_credentials_loses_its_copies() {
+    let mut env = three();
+    place_them(&mut env, &["member1", "member2"], &[]);
+    env.pull_without_credentials("member1").settle();
+    assert_eq!(picture(&env)[2], "c 10.1.0.5 10.2.0.5");
+    // It is a consumer still.
+    env.on_hub(mcs("foo").providers(&["member2"])).settle();
+    assert_eq!(picture(&env)[2], "c 10.2.0.5");
+}
+
+#[test]
 fn what_a_drained_member_provides_is_used_no_more_and_it_still_consumes() {
     let mut env = three();
     place_them(&mut env, &[], &[]);

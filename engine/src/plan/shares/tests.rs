@@ -247,6 +247,34 @@ fn renamed_port_that_some_slices_lack_leaves_the_share() {
     assert_eq!(ready_of_member2(&env), 9);
 }
 
+/// Counts the ready endpoints of all providers in the consumer.
+fn ready(env: &Environment) -> usize {
+    let copies = env.copies(CONSUMER, "foo").into_iter();
+    let conditions = copies.flat_map(|copy| copy.endpoints);
+    let conditions = conditions.filter_map(|endpoint| endpoint.conditions);
+    conditions.filter(|all| all.ready == Some(true)).count()
+}
+
+#[test]
+fn provider_that_begins_during_a_renaming_gets_its_share() {
+    for prefer in [None, Some("cluster/member1, any")] {
+        let mut env = members([1, 0]);
+        env.on("member2", part("foo-a", "http", 1));
+        env.on_hub(foo());
+        if prefer.is_some() {
+            // Both slices of member2 have copies with standby endpoints.
+            env.on("member2", part("foo-b", "http", 101));
+            let annotations = json!({labels::SHARE: SHARE, labels::PREFER: prefer});
+            env.on_hub(shared(annotations)).settle();
+            assert_eq!(ready(&env), 1);
+        }
+        env.on("member2", part("foo-b", "web", 101));
+        env.on_hub(shared(share(SHARE))).settle();
+        assert_eq!(ready(&env), 10, "{prefer:?}");
+        env.assert_at_rest();
+    }
+}
+
 #[test]
 fn share_is_not_applied_where_standby_endpoints_are_not_used() {
     let mut env = members([1, 45]);
