@@ -18,7 +18,8 @@ pub(crate) const ADOPT_EXAMPLES: &str = "Examples:
   kubectl mcs adopt --all --timeout 5m
 
 First start karmada-controller-manager with --feature-gates=MultiClusterService=false. The command verifies that with an annotation on the \
-MultiClusterService, mcs.causeway.dev/probe, to which Karmada's controllers would react. Then it removes, in this order: the finalizers of every Work of \
+MultiClusterService, mcs.causeway.dev/probe, to which Karmada's controllers would react. Then it removes, in this order: Karmada's EndpointSlices in former \
+consumers, whose Works are in deletion until then; the finalizers of every other Work of \
 the service, so that Karmada deletes nothing in a member; the Works; Karmada's EndpointSlices in the consumers, each once causeway's copies hold every \
 ready endpoint of its source; Karmada's finalizer on the MultiClusterService. What is not replaced stays, and is listed. The command can be interrupted \
 at any point and run again. If the MultiClusterService is being deleted, removing what remains of Karmada completes the deletion. Karmada continues to \
@@ -47,7 +48,7 @@ removes causeway's finalizer from the MultiClusterService at the end. causeway's
 Required rights on the hub: list and patch MultiClusterServices, list Works, get Services, list Clusters, get the Secrets of the members and \
 namespace kube-system, get Leases in causeway-system and karmada-system, which show whether the controllers run. Optional: get ResourceBindings.
 
-Exit code: 0 nothing of causeway's remains in any provider or consumer, or other member that can be read; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, a Lease cannot be read, or a dry run could not read a member.";
+Exit code: 0 nothing of causeway's remains in any member that takes part; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached, a Lease cannot be read, or a dry run could not read a member.";
 
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| wait.help("Wait until the move is complete; with false, do only what is possible now")))]

@@ -18,10 +18,8 @@ use crate::observe::service::{Held, OfService as _, Snapshot};
 /// Plans the writes that are allowed now.
 ///
 /// The plan holds one kind of write, and the next kind follows once no write of the previous kind
-/// remains: finalizers of the service's Works, the Works, Karmada's slices in the consumers that
-/// causeway's copies replace, Karmada's finalizer of the MultiClusterService. Karmada's execution
-/// controller deletes the content of a Work in deletion from the member. The finalizers are removed
-/// first because a Work without finalizers is deleted at once.
+/// remains: those of [`freeing`], Karmada's slices in the consumers that causeway's copies replace,
+/// Karmada's finalizer of the MultiClusterService.
 ///
 /// The plan holds no write while a Work is the only record of a slice in a member that could not be
 /// read. causeway manages the service once no Work is left, so until then a part of the move would
@@ -34,13 +32,9 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
             left,
         };
     }
-    let freed: Vec<_> = works(snapshot).filter_map(free).collect();
-    if !freed.is_empty() {
-        return Plan::steps(freed);
-    }
-    let gone: Vec<_> = works(snapshot).map(delete).collect();
-    if !gone.is_empty() {
-        return Plan::steps(gone);
+    let mut kinds = freeing(snapshot).into_iter();
+    if let Some(steps) = kinds.find(|steps| !steps.is_empty()) {
+        return Plan::steps(steps);
     }
     let (gone, left) = orphans(snapshot);
     if !gone.is_empty() || !left.is_empty() {
@@ -51,17 +45,40 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
 
 /// Plans all writes of the move, as if every consumer held causeway's copies.
 pub(super) fn whole(snapshot: &Snapshot) -> Plan {
-    let whole = works(snapshot).filter_map(free);
-    let owned = works(snapshot).filter(|work| work.others().is_none());
-    let slices = dispatched(snapshot).map(|(member, _, slice)| slice_step(member, slice));
-    let steps = whole
-        .chain(owned.map(delete))
-        .chain(slices)
+    let freeing = freeing(snapshot).into_iter().flatten();
+    let slices = dispatched(snapshot).filter(|(member, ..)| may_consume(snapshot, member));
+    let steps = freeing
+        .chain(slices.map(slice_step))
         .chain(release(snapshot));
     Plan {
         steps: steps.collect(),
         left: unread(snapshot).collect(),
     }
+}
+
+/// Plans the writes that leave the service no Work, by kind.
+///
+/// The Work of a former consumer is the only record of its slices, and is removed after them. It is
+/// deleted with its finalizer, which retains it. Karmada does not create the slices of a Work in
+/// deletion again. The slices are deleted next, then the finalizer is removed. A slice in deletion
+/// is deleted already, and what retains it is not causeway's. Any other Work loses its
+/// finalizers first, because Karmada's execution controller deletes the content of a Work in
+/// deletion from the member.
+fn freeing(snapshot: &Snapshot) -> [Vec<Step>; 4] {
+    let (former, others): (Vec<_>, Vec<_>) =
+        works(snapshot).partition(|work| is_of_former_consumer(snapshot, work));
+    let former = former.into_iter();
+    let to_end = former.filter(|work| work.0.deletion_timestamp.is_none());
+    let unneeded = dispatched(snapshot).filter(|(member, _, slice)| {
+        !may_consume(snapshot, member) && slice.metadata.deletion_timestamp.is_none()
+    });
+    let owned = others.into_iter().filter(|work| work.others().is_none());
+    [
+        to_end.map(delete).collect(),
+        unneeded.map(slice_step).collect(),
+        works(snapshot).filter_map(free).collect(),
+        owned.map(delete).collect(),
+    ]
 }
 
 /// Lists the members to which Karmada dispatched slices, by their Works and slices.
@@ -108,11 +125,18 @@ fn is_dispatched(work: &Work) -> bool {
 }
 
 /// Whether Karmada may have left a slice in a member that no other object names: the member could
-/// not be read, and is no consumer any more. The member of a removed Cluster is not looked for.
+/// not be read, and is no consumer any more.
 fn is_only_record(snapshot: &Snapshot, work: &Work) -> bool {
+    let is_unread = matches!(snapshot.members.get(work.member()), Some(Err(_)));
+    is_unread && is_of_former_consumer(snapshot, work)
+}
+
+/// Whether Karmada dispatched slices by the Work to a member that is no consumer any more. The
+/// member of a removed Cluster is not looked for.
+fn is_of_former_consumer(snapshot: &Snapshot, work: &Work) -> bool {
     let member = work.member();
-    let is_unread = matches!(snapshot.members.get(member), Some(Err(_)));
-    is_dispatched(work) && is_unread && !may_consume(snapshot, member)
+    let is_member = snapshot.members.contains_key(member);
+    is_dispatched(work) && is_member && !may_consume(snapshot, member)
 }
 
 /// Removes the finalizers of a Work. A Work that also belongs to ServiceExports loses only the
@@ -140,8 +164,10 @@ fn delete(work: &Work) -> Step {
     Step::DeleteWork(Target::of(&work.0))
 }
 
-/// Returns the slices that Karmada dispatched, each with its member and the objects of that member.
-fn dispatched(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &Held, &EndpointSlice)> {
+/// Slice that Karmada dispatched, with its member and the objects of that member.
+type Dispatched<'a> = (&'a str, &'a Held, &'a EndpointSlice);
+
+fn dispatched(snapshot: &Snapshot) -> impl Iterator<Item = Dispatched<'_>> {
     let read = snapshot.members.iter();
     let read = read.filter_map(|(name, held)| Some((name.as_str(), held.as_ref().ok()?)));
     read.flat_map(|(name, held)| {
@@ -151,7 +177,7 @@ fn dispatched(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &Held, &Endpoi
     })
 }
 
-fn slice_step(member: &str, slice: &EndpointSlice) -> Step {
+fn slice_step((member, _, slice): Dispatched<'_>) -> Step {
     Step::DeleteSlice(member.to_owned(), Target::of(&slice.metadata))
 }
 
@@ -160,7 +186,7 @@ fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
     let (mut steps, mut left) = (Vec::new(), Vec::new());
     for (member, held, slice) in dispatched(snapshot) {
         match evidence::may_go(snapshot, member, held, slice) {
-            Ok(()) => steps.push(slice_step(member, slice)),
+            Ok(()) => steps.push(slice_step((member, held, slice))),
             Err(why) => left.push(Left::slice(member, slice, why)),
         }
     }

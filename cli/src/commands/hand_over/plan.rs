@@ -8,6 +8,7 @@ use kube::{Resource, ResourceExt};
 
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::karmada::binding;
+use crate::commands::membership::is_kept;
 use crate::commands::moving::outcome::{Left, Plan};
 use crate::commands::moving::step::Step;
 use crate::observe::service::{Held, OfService as _, Snapshot, is_copy};
@@ -33,12 +34,16 @@ pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     deleted.then(|| "the MultiClusterService is being deleted".to_owned())
 }
 
+/// Lists the objects to wait for. The controller removes causeway's finalizer once it has observed
+/// that no member holds objects of the service. Until then every unread member may hold some, also
+/// a former consumer.
 fn held_up(snapshot: &Snapshot) -> Vec<Left> {
+    let is_unclean = snapshot.mcs.as_ref().is_some_and(is_kept);
     let mut left = unprovided(snapshot);
     for (name, held) in &snapshot.members {
         match held {
             Ok(held) => left.extend(causeways(snapshot, name, held)),
-            Err(why) if takes_part(snapshot, name) => {
+            Err(why) if is_unclean || takes_part(snapshot, name) => {
                 left.push(Left::unread(name, "causeway", why));
             }
             Err(_) => {}

@@ -60,14 +60,19 @@ pub(super) async fn synced(
                 "{name} is synced, Kubernetes {version} at {endpoint}{through}"
             ))?)
         }
-        Err(late) => Err(JoinError::NotSynced {
-            name: name.clone(),
-            seconds: args.timeout.as_secs(),
-            state: last.text(),
-            remedy: last.remedy(name, endpoint, args.tunnel.as_ref()),
-            late,
+        Err(late) => {
+            if matches!(last, Waiting::Agent { .. }) && !late.is_unread() {
+                check_controller(hub, name, deadline).await?;
+            }
+            Err(JoinError::NotSynced {
+                name: name.clone(),
+                seconds: args.timeout.as_secs(),
+                state: last.text(),
+                remedy: last.remedy(name, endpoint, args.tunnel.as_ref()),
+                late,
+            }
+            .into())
         }
-        .into()),
     }
 }
 
@@ -90,11 +95,25 @@ async fn check_controller(
     }
 }
 
+const CHECK_CONTROLLER: &str = "check that causeway-controller is running for this hub, e.g. kubectl -n causeway-system get pods";
+
+fn check_agent(address: &TunnelAddress) -> String {
+    format!(
+        "causeway-agent must reach {address} from the member: see kubectl mcs tunnel; in the \
+         member: kubectl -n causeway-system logs deployment/causeway-agent"
+    )
+}
+
 /// State of a member that the controller does not watch yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Waiting {
     /// The controller has not reported on the current generation of the Cluster.
     Unseen,
+    /// The same for a member whose agent provides the token: the controller may lack one. `last` is
+    /// its report on an earlier generation.
+    Agent {
+        last: String,
+    },
     Gone,
     Not {
         reason: String,
@@ -106,10 +125,18 @@ enum Waiting {
 fn watched(cluster: Option<&Cluster>) -> Result<(), Waiting> {
     let cluster = cluster.ok_or(Waiting::Gone)?;
     let ready = cluster.condition(condition::READY);
-    let ready = ready.filter(|ready| ready.observed_generation >= cluster.metadata.generation);
-    match ready.ok_or(Waiting::Unseen)? {
-        ready if ready.status == condition::TRUE => Ok(()),
-        ready => Err(Waiting::Not {
+    let ready = ready.ok_or(Waiting::Unseen)?;
+    if ready.observed_generation < cluster.metadata.generation {
+        return Err(match cluster.has_agent_credentials() {
+            true => Waiting::Agent {
+                last: format!("{} ({})", ready.reason, ready.message),
+            },
+            false => Waiting::Unseen,
+        });
+    }
+    match ready.status == condition::TRUE {
+        true => Ok(()),
+        false => Err(Waiting::Not {
             reason: ready.reason.clone(),
             message: ready.message.clone(),
         }),
@@ -120,26 +147,29 @@ impl Waiting {
     fn text(&self) -> String {
         match self {
             Self::Unseen => "not processed by the controller yet".to_owned(),
+            Self::Agent { last } => format!(
+                "not processed by the controller yet, which may lack a token of the member's agent; \
+                 it last reported {last}"
+            ),
             Self::Gone => "its Cluster object was deleted".to_owned(),
             Self::Not { reason, message } => format!("{reason} ({message})"),
         }
     }
 
     fn remedy(&self, name: &ClusterName, endpoint: &str, tunnel: Option<&TunnelAddress>) -> String {
-        let is_unreachable = |reason: &String| *reason == Reason::Unreachable;
+        let is_unreachable =
+            matches!(self, Self::Not { reason, .. } if *reason == Reason::Unreachable);
         match (self, tunnel) {
-            (Self::Unseen, _) => "check that causeway-controller is running for this hub, e.g. \
-                                  kubectl -n causeway-system get pods"
-                .to_owned(),
-            (Self::Not { reason, .. }, Some(address)) if is_unreachable(reason) => format!(
-                "causeway-agent must reach {address} from the member: see kubectl mcs tunnel; \
-                 in the member: kubectl -n causeway-system logs deployment/causeway-agent"
-            ),
-            (Self::Not { reason, .. }, None) if is_unreachable(reason) => format!(
+            (Self::Unseen, _) => CHECK_CONTROLLER.to_owned(),
+            (Self::Agent { .. }, Some(address)) => {
+                format!("{CHECK_CONTROLLER}; {}", check_agent(address))
+            }
+            (_, Some(address)) if is_unreachable => check_agent(address),
+            (_, None) if is_unreachable => format!(
                 "the controller must reach {endpoint} from where it runs; if it needs another \
                  address, join again with --api-endpoint"
             ),
-            (Self::Gone | Self::Not { .. }, _) => {
+            (Self::Gone | Self::Not { .. } | Self::Agent { .. }, _) => {
                 format!("see kubectl get cluster {name} -o wide")
             }
         }
@@ -148,6 +178,8 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use causeway::api::labels;
+    use kube::ResourceExt as _;
     use serde_json::{Value, json};
 
     use super::*;
@@ -191,6 +223,32 @@ mod tests {
         ] {
             assert_eq!(watched(cluster.as_ref()), expected);
         }
+    }
+
+    #[test]
+    fn absent_token_of_an_agent_is_reported() {
+        let mut cluster = cluster(2, ready("False", "Unreachable", 1));
+        let by_agent = [
+            (labels::TUNNEL, "true"),
+            (labels::CREDENTIALS, labels::FROM_AGENT),
+        ];
+        let by_agent = by_agent.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        cluster.annotations_mut().extend(by_agent);
+        let waiting = watched(Some(&cluster)).expect_err("it is not current");
+        assert_eq!(
+            waiting.text(),
+            "not processed by the controller yet, which may lack a token of the member's agent; it \
+             last reported Unreachable (why)"
+        );
+        let name = ClusterName::try_from("a").expect("a name");
+        let address = "tunnel.example".parse().expect("an address");
+        let remedy = waiting.remedy(&name, "https://a:1", Some(&address));
+        for check in ["causeway-controller is running", "kubectl mcs tunnel"] {
+            assert!(remedy.contains(check), "{remedy}");
+        }
+        cluster.metadata.generation = Some(1);
+        let current = watched(Some(&cluster)).expect_err("it is not ready");
+        assert!(matches!(current, Waiting::Not { .. }), "{current:?}");
     }
 
     #[test]

@@ -30,7 +30,11 @@ fn carry_out(snapshot: &mut Snapshot, plan: &Plan) {
                 let work = works.iter_mut().find(|one| one.uid() == target.uid);
                 work.expect("the Work").0.finalizers = None;
             }
-            Step::DeleteWork(target) => works.retain(|one| one.uid() != target.uid),
+            Step::DeleteWork(target) => {
+                let work = works.iter_mut().find(|one| one.uid() == target.uid);
+                let created = healthy().mcs.expect("it").metadata.creation_timestamp;
+                work.expect("the Work").0.deletion_timestamp = created;
+            }
             Step::DeleteSlice(member, target) => {
                 let slices = &mut snapshot.member(member).slices;
                 slices.retain(|one| one.metadata.uid.as_deref() != Some(&*target.uid));
@@ -41,6 +45,8 @@ fn carry_out(snapshot: &mut Snapshot, plan: &Plan) {
             }
         }
     }
+    let works = snapshot.works.as_mut().expect("Works");
+    works.retain(|one| one.0.deletion_timestamp.is_none() || one.0.finalizers.is_some());
 }
 
 #[test]
@@ -365,6 +371,43 @@ fn work_of_an_unread_former_consumer_stops_the_move() {
     let written = commands(&everything);
     let names_it = written.iter().any(|one| one.contains("karmada-es-c"));
     assert!(!names_it && written.len() == 8, "{written:?}");
+}
+
+#[test]
+fn work_of_a_former_consumer_outlives_its_slice() {
+    let mut snapshot = managed_by_karmada();
+    let works = snapshot.works.as_mut().expect("Works");
+    works.push(work("c", "dispatched"));
+    let held = Held {
+        slices: vec![dispatched_slice(&BOTH)],
+        ..Held::default()
+    };
+    snapshot.members.insert("c".to_owned(), Ok(held));
+    let everything = commands(&whole(&snapshot));
+    let mut written = Vec::new();
+    loop {
+        // Each write may be the last one before an interruption.
+        let mut interrupted = snapshot.clone();
+        make_unread(&mut interrupted, "c");
+        let resumed = plan(&interrupted);
+        let members = resumed.left.iter();
+        let members = members.filter_map(|left| left.member.as_deref());
+        let stops = resumed.steps.is_empty() && members.eq(["c"]);
+        let is_clean = snapshot.member("c").slices.is_empty();
+        assert!(stops || is_clean, "{written:?}: {resumed:?}");
+        let mut next = plan(&snapshot);
+        assert_eq!(next.left, []);
+        if next.is_empty() {
+            break;
+        }
+        next.steps.truncate(1);
+        written.extend(commands(&next));
+        carry_out(&mut snapshot, &next);
+    }
+    assert_eq!(written, everything);
+    let of_former = ["es-c delete works", "in c: kubectl", "es-c patch works"];
+    let places = of_former.map(|words| written.iter().position(|one| one.contains(words)));
+    assert_eq!(places, [Some(0), Some(1), Some(5)], "{written:?}");
 }
 
 #[test]

@@ -76,6 +76,11 @@ fn what_holds_it_up_is_named() {
             |s| make_unread(s, "b"),
             "b: cannot be read, so objects of causeway may remain there: no answer",
         ),
+        (
+            "a former consumer that cannot be read",
+            |s| make_unread(s, "d"),
+            "d: cannot be read, so objects of causeway may remain there: no answer",
+        ),
     ];
     for (what, change, why) in cases {
         let mut snapshot = managed_by_karmada();
@@ -88,7 +93,7 @@ fn what_holds_it_up_is_named() {
 }
 
 #[test]
-fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_nothing_up() {
+fn skipped_provider_and_clean_member_block_no_hand_over() {
     let mut snapshot = managed_by_karmada();
     snapshot.mcs.as_mut().expect("it").spec = serde_json::from_value(json!({
         "types": ["CrossCluster"],
@@ -96,7 +101,6 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
         "consumerClusters": [{ "name": "b" }],
     }))
     .expect("a spec");
-    make_unread(&mut snapshot, "d");
     snapshot.clusters_mut().push(crate::fixtures::cluster(
         "c",
         json!([crate::fixtures::ready(
@@ -105,6 +109,9 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
             "down"
         )]),
     ));
+    assert_eq!(plan(&snapshot).left, []);
+    make_unread(&mut snapshot, "d");
+    snapshot.mcs.as_mut().expect("it").metadata.finalizers = None;
     assert_eq!(plan(&snapshot).left, []);
 }
 
