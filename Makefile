@@ -24,6 +24,8 @@ T ?=
 DIST ?= dist
 # DRAFT=1 makes a release from any state of the work tree, to look at it.
 DRAFT ?=
+# ALL=1 runs the slow tests too, as CI does on main and each night.
+ALL ?=
 # How many test programs `make test` runs at one time: two, or one where others keep the cores busy. JOBS=1 is for little memory: two
 # take up to 12 GB.
 JOBS ?=
@@ -52,10 +54,10 @@ unit: rust ## Run the tests that need neither Go nor a cluster
 
 # One build for everything: the programs that the tests start, and the tests. Cargo chooses features for what it is asked for, so `--bins`
 # alone would build some of it a second time. prepare-testbed comes out of it too.
-test: rust go ## Run every test, unit to multi-cluster (JOBS=1 test program at one time)
+test: rust go ## Run the tests, unit to multi-cluster (ALL=1 the slow ones too, JOBS=1 test program at one time)
 	$(CARGO) build --workspace --all-targets
 	$(TARGET)/debug/prepare-testbed
-	@CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug PROPTEST_RNG_SEED=$(SEED) CARGO=$(CARGO) JOBS=$(JOBS) tests/run
+	@CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug PROPTEST_RNG_SEED=$(SEED) CARGO=$(CARGO) ALL=$(ALL) JOBS=$(JOBS) tests/run
 
 e2e: rust go image ## Run causeway from its images on real nodes, as root: Helm, pods, drains
 	$(CARGO) build --workspace --bins
@@ -63,7 +65,7 @@ e2e: rust go image ## Run causeway from its images on real nodes, as root: Helm,
 
 soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 	$(CARGO) build --workspace --bins
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test soak -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test soak -- --include-ignored --nocapture
 
 # The version before is built once, from its commit.
 upgrade: rust go testbed ## Upgrade from the version before and go back, under traffic (T=600 goes to and fro)
@@ -78,10 +80,10 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	PROPTEST_CASES=2000 $(CARGO) test --workspace --lib simulation
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test matrix no_fault -- --nocapture
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults -- --nocapture karmada renewed_tokens
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test packets -- --nocapture near:: tunnel::
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --include-ignored --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test matrix no_fault -- --include-ignored --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults -- --include-ignored --nocapture karmada renewed_tokens
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test packets -- --include-ignored --nocapture near:: tunnel::
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test upgrade -- --ignored --nocapture
 	$(MAKE) e2e
 
@@ -125,14 +127,15 @@ release: rust go ## Make everything that a release publishes in DIST=dist, with 
 # Where Clippy is the compiler, as in CI, the build is the check.
 CLIPPY := $(if $(RUSTC_WORKSPACE_WRAPPER),build --workspace --all-targets,clippy --workspace --all-targets -- -D warnings)
 
+# Everything is built, as `make test` does: for a program alone Cargo would choose other features, and compile dependencies again.
 # `go vet` analyses all that a program imports, hundreds of packages for the few lines that start a program of Kubernetes: those are
 # left to the compiler.
 lint: rust go pure page ## Check formats, lints, documents, generated files, licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) $(CLIPPY)
-	$(CARGO) build --workspace --bin xtask
+	$(CARGO) build --workspace --all-targets
 	$(TARGET)/debug/xtask generate-manifests --check
-	$(CARGO) test --quiet --workspace --test documents -- --nocapture
+	CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug $(CARGO) test --quiet --workspace --test documents -- --nocapture
 	@unformatted=$$(gofmt -l tests/testbed tests/health tests/konnectivity tests/external-dns); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./pod ./reaper
 	$(GO) vet -C ../health .

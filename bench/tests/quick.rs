@@ -72,6 +72,7 @@ fn tunnel_loses_no_watch() {
     run("tunnel", "", &values, &goals);
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[test]
 fn controller_writes_each_change_once() {
     let groups = "propagation start members crowd flood growth";
@@ -106,6 +107,7 @@ fn start_is_measured_at_a_real_api_server() {
     run("controller", "real", &[], &goals);
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[test]
 fn observation_is_measured() {
     let goals = [

@@ -15,6 +15,7 @@ fn last_lines(output: &Output) -> (String, String) {
     (text, last)
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[test]
 fn the_demo_ends_with_demo_ok() {
     let output = demo().output().unwrap();

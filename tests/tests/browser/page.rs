@@ -13,6 +13,7 @@ use crate::chromium;
 const PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// Each part of `cli/ui/test/parts.mjs` is a promise.
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn the_page_is_what_it_should_be_in_a_real_browser() {
     if !chromium::is_there() {

@@ -61,6 +61,7 @@ fn changed(directory: &Path, file: &str, from: &str, to: &str) -> PathBuf {
     copied
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn helm_and_kubectl_mcs_know_each_others_installations() {
     let fleet = Fleet::builder().start().await;

@@ -80,6 +80,7 @@ impl Member<'_> {
     }
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn deleted_cluster_of_an_unreachable_member_names_leftovers() {
     let env = env().await;

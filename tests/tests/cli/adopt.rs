@@ -44,6 +44,7 @@ async fn slices(env: &Environment, space: &Space<'_>, member: &str) -> Vec<Endpo
     slices
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn adopt_leaves_slices_without_a_replacement() {
     let env = start().await;

@@ -160,6 +160,7 @@ fn log(pods: &Pods<'_>) {
     pods.log("webhook-0", "webhook", true, "");
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn all_that_is_needed_is_gathered_and_no_secret_of_any_place() {
     let fleet = Fleet::builder().members(2).start().await;

@@ -65,6 +65,7 @@ fn part<'a>(exported: &'a Value, name: &str) -> &'a Value {
     part.unwrap_or_else(|| panic!("no {name} in {exported:#}"))
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn exports_imports_conflicts_and_derived_addresses_are_shown() {
     let set = Set::start().await;

@@ -103,6 +103,7 @@ const RED: &str = "\u{1b}[31m";
 const NAMES: [&str; 3] = ["a-member-with-a-rather-long-name", "member2", "member3"];
 const SERVICE: &str = "a-service-of-some-length";
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn terminal_output_has_colours_and_fits_and_a_pipe_has_neither() {
     if !Path::new(SCRIPT).exists() {

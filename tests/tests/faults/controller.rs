@@ -122,6 +122,7 @@ async fn leads(running: &Running) -> f64 {
     leader.unwrap_or_default()
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn wedged_loop_fails_livez_and_loses_the_lease() {
     let mut env = Lent::take().await;

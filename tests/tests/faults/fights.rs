@@ -63,6 +63,7 @@ async fn selector(space: &Space<'_>, member: &Cluster) -> Value {
     )
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn repeatedly_reverted_service_is_paused_until_the_writer_stops() {
     let pause = format!("--write-conflict-pause={}s", PAUSE.as_secs());

@@ -53,6 +53,7 @@ metadata:
         .await;
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn front_end_that_answers_404_is_no_evidence_of_a_deletion() {
     let fleet = Fleet::builder().members(2).start().await;

@@ -132,6 +132,7 @@ async fn kubeconfig_of_plugin(fleet: &causeway_tests::Fleet) -> PathBuf {
     file
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn a_cluster_profile_makes_a_member_and_takes_it_along() {
     let env = of_profiles().await;

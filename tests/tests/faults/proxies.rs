@@ -61,6 +61,7 @@ async fn members_are_served_through_proxies_of_every_kind() {
     join_again(&env).await;
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn refusal_of_a_proxy_names_it_its_status_and_the_remedy() {
     let env = without_members().await;

@@ -18,6 +18,7 @@ async fn prefers(space: &Space<'_>, member: &Cluster, expected: &str) {
     .await;
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn member_gets_the_fields_of_each_version_it_runs() {
     let env = Lent::take().await;

@@ -54,6 +54,7 @@ impl Blow {
     }
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn falling_leaders_never_write_twice_or_withdraw() {
     let begun = Instant::now();

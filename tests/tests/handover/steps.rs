@@ -15,6 +15,7 @@ const AT_ONCE: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(60);
 const CONSUMER: &str = "member3";
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn a_step_of_the_clock_neither_ends_a_grace_nor_prolongs_it() {
     let fleet = Fleet::builder().members(3).start().await;

@@ -47,6 +47,7 @@ async fn shows(watched: &Watched, alert: &str, words: &[&str]) {
     .await;
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test(flavor = "multi_thread")]
 async fn each_alert_fires_by_its_fault_and_its_runbook_shows_why() {
     let programs = match prometheus::prerequisites() {

@@ -10,6 +10,7 @@ use super::{DEMOTED, Tiers, again, copied};
 use crate::client::{Client, Request, answers_of, seen};
 use crate::env;
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn a_restart_of_all_near_pods_costs_no_request() {
     let Some(env) = env().await else { return };

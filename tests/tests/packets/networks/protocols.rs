@@ -90,6 +90,7 @@ async fn udp_and_sctp_ports_are_entered_by_their_node_ports() {
     assert_eq!(entry.collect::<Vec<_>>(), own.collect::<Vec<_>>());
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn both_address_families_answer_by_node_ports() {
     let Some(env) = env().await else { return };
