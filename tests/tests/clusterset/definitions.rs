@@ -36,6 +36,7 @@ async fn clean_of_imports(turn: &Turn, member: &str) {
     .await;
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn cluster_without_definitions_neither_imports_nor_exports() {
     let turn = Turn::alone().await;

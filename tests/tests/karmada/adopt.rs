@@ -134,6 +134,7 @@ fn without_patch(command: &str) -> String {
     command.split(" -p ").next().unwrap_or_default().to_owned()
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn adopted_service_keeps_the_endpoints_of_a_user() {
     let turn = Turn::set("byhand").await;
