@@ -274,8 +274,7 @@ impl Native<'_> {
     /// Decides how the service uses its providers. A cluster that lost its credentials is among
     /// them: its copies stay until a person drains it.
     fn provider_uses(&self, spec: &MultiClusterService, placement: &Placement) -> ProviderUses {
-        let left_out = placement.left_out.keys();
-        let left_out = left_out.filter(|name| spec.providers.includes(name));
+        let left_out = placement.left_out_of(&spec.providers);
         self.uses(placement.providers().chain(left_out))
     }
 
@@ -446,8 +445,7 @@ impl Native<'_> {
         let suspected = index.suspected_clusters();
         let named = placement.providers();
         let named = named.filter(|name| !suspected.contains(*name));
-        let left_out = placement.left_out.keys();
-        let left_out = left_out.filter(|name| spec.providers.includes(name));
+        let left_out = placement.left_out_of(&spec.providers);
         let held = left_out.filter(|name| !index.is_left_out(name, self.inputs.key));
         let provider = |name| {
             let member = uses.member(index, self.inputs.key, name).ok()?;

@@ -44,6 +44,25 @@ where
     })
 }
 
+/// Returns the first `most` entries of a list; `null` is an empty list. The entries beyond them are
+/// decoded and dropped.
+///
+/// # Errors
+/// The value is no list, or an entry cannot be read.
+pub fn first_entries<'de, T, D>(input: D, most: usize) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let mut first = Vec::new();
+    each_entry(input, |entry| {
+        if first.len() < most {
+            first.push(entry);
+        }
+    })?;
+    Ok(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +82,21 @@ mod tests {
             let mut input = serde_json::Deserializer::from_str(text);
             let read = each_entry(&mut input, |entry: u8| taken.push(entry));
             assert_eq!((read.is_ok(), &*taken), (is_read, expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn list_beyond_its_bound_is_read_to_its_end() {
+        for (text, expected) in [
+            ("null", Some(&[][..])),
+            ("[1]", Some(&[1])),
+            ("[1, 2]", Some(&[1, 2])),
+            ("[1, 2, 3]", Some(&[1, 2])),
+            (r#"[1, 2, "3"]"#, None),
+        ] {
+            let mut input = serde_json::Deserializer::from_str(text);
+            let first = first_entries::<u8, _>(&mut input, 2).ok();
+            assert_eq!(first.as_deref(), expected, "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! An entry of two bytes in a body takes thirty in memory, and each entry is validated. The bound
 //! makes the cost of an object proportional to its bytes.
 
-use causeway::api::lists::each_entry;
+use causeway::api::lists::first_entries;
 use causeway::api::{ClusterSelector, ExposurePort, ExposureRange, MultiClusterServiceSpec};
 use causeway::domain::{ClusterField, FieldError};
 use serde::de::{Deserialize, Deserializer};
@@ -16,13 +16,7 @@ struct Entries<T>(Vec<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let mut first = Vec::new();
-        each_entry(input, |entry: T| {
-            if first.len() <= ENTRIES_MAX {
-                first.push(entry);
-            }
-        })?;
-        Ok(Self(first))
+        first_entries(input, ENTRIES_MAX + 1).map(Self)
     }
 }
 

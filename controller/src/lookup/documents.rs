@@ -4,7 +4,7 @@
 //! entry `{}` becomes a struct of many strings. These types hold names alone, of a bounded number
 //! of entries.
 
-use causeway::api::lists::each_entry;
+use causeway::api::lists::first_entries;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     APIGroup, APIGroupList, GroupVersionForDiscovery, ManagedFieldsEntry, ObjectMeta, Time,
 };
@@ -26,12 +26,7 @@ impl<T> Default for Entries<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let mut entries = Vec::new();
-        each_entry(from, |entry: T| {
-            if entries.len() <= ENTRIES_MAX {
-                entries.push(entry);
-            }
-        })?;
+        let entries = first_entries(from, ENTRIES_MAX + 1)?;
         match entries.len() > ENTRIES_MAX {
             true => Err(D::Error::custom(format_args!(
                 "expected a list of at most {ENTRIES_MAX} entries"

@@ -41,6 +41,15 @@ impl Placement {
             .filter(|(_, roles)| roles.consumer)
             .map(|(name, _)| name)
     }
+
+    /// Lists the clusters of a selection that take no part.
+    pub(crate) fn left_out_of<'p>(
+        &'p self,
+        selection: &ClusterSelection,
+    ) -> impl Iterator<Item = &'p ClusterName> {
+        let left_out = self.left_out.keys();
+        left_out.filter(|name| selection.includes(name))
+    }
 }
 
 /// Decides which members take part. An empty list means every cluster that the hub has.

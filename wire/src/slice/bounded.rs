@@ -1,7 +1,7 @@
 //! Lists of a slice of which a bounded number of elements is stored: the smallest elements take
 //! up to forty times their bytes in memory.
 
-use causeway::api::lists::each_entry;
+use causeway::api::lists::first_entries;
 use serde::{Deserialize, Deserializer};
 
 /// Adds an element to a list, unless that has `MOST` already.
@@ -18,7 +18,5 @@ where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
 {
-    let mut all = Vec::new();
-    each_entry(deserializer, |element| add::<MOST, T>(&mut all, element))?;
-    Ok(all)
+    first_entries(deserializer, MOST)
 }

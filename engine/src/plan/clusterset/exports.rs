@@ -140,7 +140,7 @@ pub(crate) fn gather<'a>(
         if let Some(until) = lost_until {
             exports.look_again(until);
         }
-        let state = state(unused, service, lost_until.is_some());
+        let state = export_state(unused, service, lost_until.is_some());
         let state = state.filter(|_| cluster.may_export_from(&key.namespace));
         if let Some(state) = state {
             exports.states.insert(name.clone(), state);
@@ -176,7 +176,7 @@ fn unused(
 
 /// Returns the state of an observed export, whose Service was deleted within the grace period if
 /// `is_lost`; `None` if the export is certainly not valid.
-fn state(
+fn export_state(
     unused: Option<Validity>,
     service: Option<&ServiceView>,
     is_lost: bool,
