@@ -95,7 +95,8 @@ async fn check_controller(
     }
 }
 
-const CHECK_CONTROLLER: &str = "check that causeway-controller is running for this hub, e.g. kubectl -n causeway-system get pods";
+const CHECK_CONTROLLER: &str = "check that causeway-controller is running for this hub, e.g. \
+                                kubectl -n causeway-system get pods";
 
 fn check_agent(address: &TunnelAddress) -> String {
     format!(
@@ -148,8 +149,8 @@ impl Waiting {
         match self {
             Self::Unseen => "not processed by the controller yet".to_owned(),
             Self::Agent { last } => format!(
-                "not processed by the controller yet, which may lack a token of the member's agent; \
-                 it last reported {last}"
+                "not processed by the controller yet, which may lack a token of the member's \
+                 agent; it last reported {last}"
             ),
             Self::Gone => "its Cluster object was deleted".to_owned(),
             Self::Not { reason, message } => format!("{reason} ({message})"),
