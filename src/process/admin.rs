@@ -26,6 +26,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::liveness::{Heartbeat, Liveness};
 use super::metrics::Metrics;
 use super::readiness::{Readiness, Unready};
+use crate::listener::listen;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -94,7 +95,7 @@ impl Admin {
     /// [`AdminError::Bind`] where the address cannot be had.
     pub async fn bind(address: SocketAddr) -> Result<Self, AdminError> {
         let bound = async {
-            let listener = TcpListener::bind(address).await?;
+            let listener = listen(address).await?;
             let address = listener.local_addr()?;
             Ok(Self { listener, address })
         };

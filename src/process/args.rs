@@ -227,7 +227,7 @@ pub struct AdminArgs {
         long,
         env = "CAUSEWAY_ADMIN_BIND",
         value_name = "ADDRESS:PORT",
-        default_value = "0.0.0.0:8081"
+        default_value = "[::]:8081"
     )]
     admin_bind: String,
 }

@@ -150,7 +150,7 @@ impl Tasks {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "causeway_panics",
-            "Panics of tasks; each one ends the process",
+            "Panics of tasks; those of requests, connections and streams do not end the process",
             self.0.panics.clone(),
         );
     }

@@ -84,7 +84,7 @@ struct TunnelServingArgs {
         long,
         env = "CAUSEWAY_AGENTS_BIND",
         value_name = "ADDRESS:PORT",
-        default_value = "0.0.0.0:7443"
+        default_value = "[::]:7443"
     )]
     agents_bind: String,
     /// Address for agents that come through the hub's API server, by its Service proxy; by default
@@ -100,7 +100,7 @@ struct TunnelServingArgs {
         long,
         env = "CAUSEWAY_FRONT_BIND",
         value_name = "ADDRESS:PORT",
-        default_value = "0.0.0.0:7080"
+        default_value = "[::]:7080"
     )]
     front_bind: String,
     /// Directory of the certificate for agents, its key and the authorities of agents: tls.crt,

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use causeway::listener::{canonical, listen};
 use causeway::process::supervise::Tasks;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -48,7 +49,7 @@ pub struct BindError {
 /// # Errors
 /// [`BindError`] if the address is not available.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
-    let bound = TcpListener::bind(address).await;
+    let bound = listen(address).await;
     bound.map_err(|source| BindError { address, source })
 }
 
@@ -228,7 +229,7 @@ impl Inner {
 async fn accept(listener: &TcpListener, mut accepted: impl FnMut(TcpStream, SocketAddr)) {
     loop {
         match listener.accept().await {
-            Ok((socket, from)) => accepted(socket, from),
+            Ok((socket, from)) => accepted(socket, canonical(from)),
             Err(error) => {
                 tracing::warn!(%error, "accept failed");
                 sleep(ACCEPT_PAUSE).await;

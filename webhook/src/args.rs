@@ -50,7 +50,7 @@ struct ServingArgs {
         long,
         env = "CAUSEWAY_BIND",
         value_name = "ADDRESS:PORT",
-        default_value = "0.0.0.0:9443"
+        default_value = "[::]:9443"
     )]
     bind: String,
     /// Directory of the serving certificate: tls.crt and tls.key, PEM. Changed files are loaded

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use causeway::listener::{canonical, listen};
 use causeway::process::supervise::Tasks;
 use futures::FutureExt;
 use rustls::ServerConfig;
@@ -58,7 +59,7 @@ impl Server {
         webhook: Webhook,
     ) -> Result<Self, BindError> {
         let bound = async {
-            let listener = TcpListener::bind(address).await?;
+            let listener = listen(address).await?;
             let address = listener.local_addr()?;
             Ok((listener, address))
         };
@@ -125,7 +126,7 @@ impl Server {
                     router: self.router.clone(),
                     drain: self.drain.clone(),
                     tasks: tasks.clone(),
-                    peer,
+                    peer: canonical(peer),
                     slot,
                 };
                 tasks.spawn_job("connection", connection.serve(stream));

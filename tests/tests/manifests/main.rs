@@ -10,6 +10,7 @@ mod health;
 mod matching;
 mod rights;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -177,6 +178,26 @@ async fn the_deployments_use_flags_that_the_programs_have() {
     assert!(checked > 4);
 }
 
+#[test]
+fn programs_listen_on_both_address_families() {
+    let mut addresses = 0;
+    for directory in ["chart/templates", "hub", "hub/options", "member"] {
+        for entry in std::fs::read_dir(manifest(directory)).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|kind| kind != "yaml") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a manifest");
+            for (_, address) in text.lines().filter_map(|line| line.split_once("bind=")) {
+                let is_any = address.starts_with("[::]:");
+                assert!(is_any, "{}: {address}", path.display());
+                addresses += 1;
+            }
+        }
+    }
+    assert!(addresses > 20, "{addresses}");
+}
+
 #[tokio::test]
 async fn the_patch_for_cert_manager_makes_the_webhook_serve_what_it_mounts() {
     let hub = fleet().await.hub();
@@ -202,12 +223,15 @@ async fn the_patch_for_cert_manager_makes_the_webhook_serve_what_it_mounts() {
     let pod = patched.spec.unwrap().template.spec.unwrap();
     let container = &pod.containers[0];
     let args = container.args.clone().unwrap();
-    assert!(args.contains(&"--tls-dir=/etc/causeway/tls".to_owned()));
-    assert!(
-        !args
-            .iter()
-            .any(|arg| arg.starts_with("--self-managed-certs"))
-    );
+    let webhook = Api::<Deployment>::namespaced(hub.client(), NAMESPACE);
+    let webhook = webhook.get("causeway-webhook").await.unwrap();
+    let pod_before = webhook.spec.unwrap().template.spec.unwrap();
+    let before = pod_before.containers[0].args.clone().unwrap();
+    let is_source = |arg: &String| arg.starts_with("--self-managed-certs=");
+    let others = before.into_iter().filter(|arg| !is_source(arg));
+    let tls_dir = "--tls-dir=/etc/causeway/tls".to_owned();
+    let expected: BTreeSet<_> = others.chain([tls_dir]).collect();
+    assert_eq!(args.into_iter().collect::<BTreeSet<_>>(), expected);
     let mounts = container.volume_mounts.clone().unwrap();
     assert_eq!(mounts[0].mount_path, "/etc/causeway/tls");
     let certificate: Vec<serde_json::Value> =

@@ -290,6 +290,9 @@ fn every_reason_has_an_anchor_and_none_that_is_not_there() {
     let page = book::page("docs/troubleshooting.md");
     let anchors = page.anchors();
     let reasons = Reason::ALL.iter().map(|reason| reason.as_str().to_owned());
+    let of_the_tunnel = product::reasons_of_the_tunnel();
+    assert!(of_the_tunnel.len() > 5, "{of_the_tunnel:?}");
+    let reasons = reasons.chain(of_the_tunnel.iter().cloned());
     let missing = reasons
         .clone()
         .filter(|reason| !anchors.contains(&reason.to_lowercase()));
@@ -310,6 +313,26 @@ fn every_reason_has_an_anchor_and_none_that_is_not_there() {
     let known: BTreeSet<_> = known.iter().map(|reason| reason.to_lowercase()).collect();
     let unknown = page.ids().into_iter().filter(|id| !known.contains(id));
     none("anchors of no reason", unknown.collect());
+}
+
+#[test]
+fn page_and_messages_name_the_same_kinds_of_leftovers() {
+    let commands = book::page("docs/members.md").commands();
+    let deleted: Vec<_> = commands
+        .iter()
+        .filter(|command| command.ends_with("-l mcs.causeway.dev/hub=UID"))
+        .filter_map(|command| command.strip_prefix("kubectl delete ")?.split(' ').next())
+        .collect();
+    assert_eq!(deleted.len(), 2, "{deleted:?}");
+    let sources = product::sources();
+    for path in [
+        "cli/src/commands/membership/hub.rs",
+        "engine/src/messages/events.rs",
+    ] {
+        for kinds in &deleted {
+            assert!(sources[path].contains(kinds), "{path}: {kinds}");
+        }
+    }
 }
 
 #[test]

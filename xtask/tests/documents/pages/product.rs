@@ -18,6 +18,15 @@ pub(super) const PROGRAMS: [&str; 4] = [
     "causeway-agent",
 ];
 
+/// Sources of the Events of causeway-tunnel and causeway-agent.
+const EVENTS: [&str; 2] = [
+    "tunnel/src/paths/events.rs",
+    "tunnel/src/tunnel/refusals.rs",
+];
+
+/// Actions and types of these Events.
+const NO_REASONS: [&str; 3] = ["Enrol", "Probe", "Warning"];
+
 /// The flags of one of the [`PROGRAMS`].
 pub(super) fn flags_of(program: &str) -> Flags {
     flags(&help(program, &[]))
@@ -30,7 +39,9 @@ pub(super) fn defaults(program: &str) -> BTreeMap<String, String> {
     let flags = help.split("\n      --").skip(1);
     let defaults = flags.filter_map(|text| {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let default = text.split_once("[default: ")?.1.split(']').next()?;
+        // An address such as [::]:8081 has a bracket itself.
+        let default = text.split_once("[default: ")?.1.split("] ").next()?;
+        let default = default.strip_suffix(']').unwrap_or(default);
         Some((format!("--{}", bare(&text)), default.to_owned()))
     });
     defaults.collect()
@@ -163,11 +174,23 @@ fn literal(text: &str) -> Option<&str> {
 /// All string literals of one word in CamelCase.
 pub(super) fn literals() -> BTreeSet<String> {
     let sources = sources();
-    let strings = sources.values().flat_map(|text| text.split('"'));
-    strings
-        .filter(|text| is_camel_case(text))
-        .map(str::to_owned)
-        .collect()
+    let literals = sources.values().flat_map(|text| literals_of(text));
+    literals.collect()
+}
+
+/// Reasons of the Events of causeway-tunnel and causeway-agent.
+pub(super) fn reasons_of_the_tunnel() -> BTreeSet<String> {
+    let sources = sources();
+    let literals = EVENTS.iter().flat_map(|path| literals_of(&sources[*path]));
+    let reasons = literals.filter(|literal| !NO_REASONS.contains(&literal.as_str()));
+    reasons.collect()
+}
+
+/// The string literals of a source that are one word in CamelCase.
+fn literals_of(source: &str) -> impl Iterator<Item = String> {
+    let strings = source.split('"');
+    let literals = strings.filter(|text| is_camel_case(text));
+    literals.map(str::to_owned)
 }
 
 /// Whether it is one word such as `NotReady`; also `Ready`.

@@ -1,11 +1,12 @@
 //! Answering role: greets each caller, and echoes large data.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use causeway::listener::listen;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -36,12 +37,8 @@ impl<'a> Greeting<'a> {
 
 /// Answers until the pod is deleted.
 pub(super) async fn serve(run: &str, cluster: &str) -> Result<ExitState, ProbeError> {
-    // A node without IPv6 has no `::`.
-    let listener = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT)).await {
-        Err(_) => TcpListener::bind(("0.0.0.0", PORT)).await,
-        bound => bound,
-    };
-    let listener = listener.map_err(ProbeError::Listen)?;
+    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT));
+    let listener = listen(any).await.map_err(ProbeError::Listen)?;
     let greeting: Arc<str> = format!("{GREETING} {run} {cluster}").into();
     let free = Arc::new(Semaphore::new(SERVED_AT_ONCE));
     loop {
