@@ -198,6 +198,18 @@ mod tests {
         }
     }
 
+    /// An API server prints only the first result of a path. It prints a list as JSON.
+    #[test]
+    fn no_column_shows_only_the_first_of_a_list() {
+        for crd in hub().into_iter().chain(member()) {
+            let versions = crd.spec.versions.iter();
+            let columns = versions.flat_map(|version| &version.additional_printer_columns);
+            for column in columns.flatten() {
+                assert!(!column.json_path.contains("[*]"), "{}", column.json_path);
+            }
+        }
+    }
+
     /// `kubectl explain` shows them to people.
     #[test]
     fn descriptions_bear_no_marks_of_the_source_code() {

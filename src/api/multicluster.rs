@@ -174,11 +174,7 @@ pub struct ServiceExportStatus {
     doc = "ServiceImport describes a service that is imported from clusters of the cluster set.",
     printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
     printcolumn(name = "IP", type_ = "string", json_path = ".spec.ips"),
-    printcolumn(
-        name = "Clusters",
-        type_ = "string",
-        json_path = ".status.clusters[*].cluster"
-    ),
+    printcolumn(name = "Clusters", type_ = "string", json_path = ".status.clusters"),
     printcolumn(
         name = "Age",
         type_ = "date",

@@ -17,16 +17,16 @@ use serde::{Deserialize, Deserializer, Serialize};
     status = "ServiceStatus",
     derive = "PartialEq",
     doc = "MultiClusterService exposes a Service to other clusters. Its name and namespace are those of the Service.",
-    printcolumn(name = "Types", type_ = "string", json_path = ".spec.types[*]"),
+    printcolumn(name = "Types", type_ = "string", json_path = ".spec.types"),
     printcolumn(
         name = "Providers",
         type_ = "string",
-        json_path = ".spec.providerClusters[*].name"
+        json_path = ".spec.providerClusters"
     ),
     printcolumn(
         name = "Consumers",
         type_ = "string",
-        json_path = ".spec.consumerClusters[*].name"
+        json_path = ".spec.consumerClusters"
     ),
     printcolumn(
         name = "Ready",

@@ -21,13 +21,24 @@ async fn the_status_reads_as_the_guide_shows_it() {
     ] {
         assert!(described.contains(line), "{line:?} is not in\n{described}");
     }
+}
+
+#[tokio::test]
+async fn kubectl_get_shows_all_providers_and_consumers() {
+    let space = space("columns").await;
+    let (providers, consumers) = (["member1", "member2"], ["member2", "member3"]);
+    space.expose("foo", providers, consumers).await;
+    space.says("foo", "Ready", "True|Ready|").await;
     let row = space.on_hub(["get", "mcs", "foo", "--no-headers"]).await;
     let columns: Vec<_> = row.split_whitespace().collect();
-    assert_eq!(
-        columns[..5],
-        ["foo", "CrossCluster", "member1", "member2", "True"],
-        "{row}"
-    );
+    let expected = [
+        "foo",
+        r#"["CrossCluster"]"#,
+        r#"[{"name":"member1"},{"name":"member2"}]"#,
+        r#"[{"name":"member2"},{"name":"member3"}]"#,
+        "True",
+    ];
+    assert_eq!(columns[..5], expected, "{row}");
 }
 
 #[tokio::test]

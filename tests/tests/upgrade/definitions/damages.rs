@@ -161,6 +161,21 @@ fn what_a_definition_loses_or_asks_for_is_found() {
 }
 
 #[test]
+fn column_of_a_whole_list_replaces_one_of_its_first_entry() {
+    let column = |path: &str| {
+        let mut definition = definition();
+        definition["spec"]["versions"][0]["additionalPrinterColumns"][0]["jsonPath"] = path.into();
+        definition
+    };
+    let before = column(".spec.names[*].first");
+    assert_eq!(losses(&before, &column(".spec.names")), [""; 0]);
+    for other in [".spec", ".spec.names.first", ".spec.names[*]"] {
+        assert_eq!(losses(&before, &column(other)).len(), 1, "{other}");
+    }
+    assert_eq!(losses(&column(".spec.names"), &before).len(), 1);
+}
+
+#[test]
 fn what_a_definition_gains_is_no_loss() {
     let new = r#"{"type": "string", "pattern": "^a", "default": "a"}"#;
     let lost = with(&[
