@@ -273,7 +273,7 @@ fn front_for_clients_with_passwords_is_off_by_default() {
     let container = &pod["containers"][0];
     let args = container["args"].as_array().unwrap();
     for flag in [
-        "--auth-front-bind=0.0.0.0:7081",
+        "--auth-front-bind=[::]:7081",
         "--auth-front-passwords=/etc/causeway/clients/passwords",
         "--auth-front-tls-dir=/etc/causeway/clients-tls",
     ] {
@@ -318,7 +318,7 @@ fn way_through_the_api_server_is_off_by_default() {
     ]);
     let container = &all[title]["spec"]["template"]["spec"]["containers"][0];
     let args = container["args"].as_array().unwrap();
-    assert!(args.contains(&json!("--agents-upgrade-bind=0.0.0.0:7082")));
+    assert!(args.contains(&json!("--agents-upgrade-bind=[::]:7082")));
     let at = |kind: &str| &all[&format!("{kind} causeway-system/causeway-tunnel-upgrade")];
     let service = &at("Service")["spec"];
     assert!(service["type"].is_null(), "no address outside of the hub");
@@ -353,6 +353,14 @@ fn account_and_token_of_agents_outlive_the_release() {
     let annotations = &metadata("Secret")["annotations"];
     let account = &annotations["kubernetes.io/service-account.name"];
     assert_eq!(account, &metadata("ServiceAccount")["name"]);
+}
+
+#[test]
+fn key_of_the_seal_outlives_the_release() {
+    let all = rendered(&[]);
+    let secret = &all["Secret causeway-system/causeway-export-seal"];
+    let annotations = &secret["metadata"]["annotations"];
+    assert_eq!(annotations["helm.sh/resource-policy"], "keep", "{secret}");
 }
 
 #[test]

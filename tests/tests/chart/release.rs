@@ -74,6 +74,7 @@ async fn helm_and_kubectl_mcs_know_each_others_installations() {
     tunnel_without_enrolment_runs_as_the_default_account(&fleet, &own).await;
     an_upgrade_keeps_what_the_programs_wrote(&fleet, &own).await;
     a_published_authority_is_replaced_in_two_upgrades(&fleet, &own).await;
+    upgrades_restore_and_keep_deleted_certificates(&fleet, &own).await;
     a_newer_chart_brings_newer_definitions(&fleet).await;
     an_older_chart_leaves_the_newer_definitions(&fleet, &own).await;
     members_and_definitions_outlive_the_release(&fleet).await;
@@ -375,6 +376,21 @@ async fn a_published_authority_is_replaced_in_two_upgrades(fleet: &Fleet, chart:
     helm(fleet, "rollback causeway 1").await.ok();
 }
 
+/// Creates deleted Secrets again as docs/certificates.md does; the next upgrade keeps them.
+async fn upgrades_restore_and_keep_deleted_certificates(fleet: &Fleet, chart: &Path) {
+    let hub = fleet.hub();
+    let secrets = ["causeway-webhook-tls", "causeway-webhook-ca"];
+    let delete = ["delete", "secret", "-n", NAMESPACE];
+    hub.kubectl(delete.into_iter().chain(secrets)).await.ok();
+    let upgrade = format!("upgrade causeway {} --reuse-values", chart.display());
+    for _ in 0..2 {
+        helm(fleet, &upgrade).await.ok();
+        for secret in secrets {
+            get(hub, &format!("secret/{secret}"), "{.metadata.name}").await;
+        }
+    }
+}
+
 async fn a_newer_chart_brings_newer_definitions(fleet: &Fleet) {
     let directory = fleet.directory().join("newer");
     let file = "files/crds/clusters.cluster.karmada.io.yaml";
@@ -445,6 +461,7 @@ async fn members_and_definitions_outlive_the_release(fleet: &Fleet) {
         "crd/clusters.cluster.karmada.io",
         "crd/multiclusterservices.networking.karmada.io",
         &format!("namespace/{MEMBERS_NAMESPACE}"),
+        "secret/causeway-export-seal",
     ] {
         get(hub, kept, "{.metadata.name}").await;
     }

@@ -90,6 +90,22 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
             "at '/webhook/replicas': minimum: got 0, want 1",
         ),
         (
+            "webhook.replicas=null",
+            "at '/webhook': missing property 'replicas'",
+        ),
+        (
+            "controller.replicas=null",
+            "at '/controller': missing property 'replicas'",
+        ),
+        (
+            "tunnel.replicas=null",
+            "at '/tunnel': missing property 'replicas'",
+        ),
+        (
+            "webhook.timeoutSeconds=null",
+            "at '/webhook': missing property 'timeoutSeconds'",
+        ),
+        (
             "webhook.replica=3",
             "at '/webhook': additional properties 'replica' not allowed",
         ),

@@ -151,7 +151,7 @@ fn admission(times: Times) -> Vec<Alert> {
                 "sum by (namespace, decision) \
                  (increase(causeway_webhook_request_duration_seconds_count{{decision=\"error\"}}[{window}])) > 0"
             ),
-            hold: 5 * MINUTE,
+            hold: 10 * MINUTE,
             severity: Severity::Critical,
             summary: "The webhook answers with errors",
             description: "{{ $value | humanize }} requests in 5 minutes got no decision, so that failurePolicy decided.",
@@ -162,7 +162,7 @@ fn admission(times: Times) -> Vec<Alert> {
                 "histogram_quantile(0.99, sum by (namespace, webhook, le) \
                  (rate(causeway_webhook_request_duration_seconds_bucket{{decision!=\"rejected\"}}[{window}]))) > 2.5"
             ),
-            hold: 5 * MINUTE,
+            hold: 10 * MINUTE,
             severity: Severity::Warning,
             summary: "The webhook is slow",
             description: "One request in a hundred to {{ $labels.webhook }} takes {{ $value | humanizeDuration }}, more than half of \
