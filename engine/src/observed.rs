@@ -16,6 +16,7 @@ pub(crate) mod finalizers;
 mod holders;
 mod hostnames;
 pub(crate) mod hub;
+mod ingress;
 mod marks;
 pub mod member;
 mod misplaced;

@@ -25,6 +25,7 @@ use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::member::Member;
 use crate::plan::entry_clusters::{MOST_ADDRESSES, with_former};
+use crate::plan::placement::Placement;
 use crate::plan::provider_use::Unused;
 use crate::plan::{Desired, DesiredMember};
 use crate::problem::{MemberProblem, ObjectConflict, State, WriteProblem, tally};
@@ -195,13 +196,13 @@ impl View<'_> {
         if let Some(problem) = &self.desired.problem {
             return ConditionState::of_problem(self.key, problem);
         }
-        if self.desired.placement.targets.is_empty() {
+        let gathers = !self.dispatches();
+        let Placement { targets, left_out } = &self.desired.placement;
+        // Ready names the providers that are left out of those whose load balancers are gathered.
+        if targets.is_empty() && (left_out.is_empty() || !gathers) {
             return ConditionState::failed(Reason::ServiceAppliedFailed, native::NO_TARGETS);
         }
-        let gathers = !self.dispatches();
-        let targets = self.desired.placement.targets.iter();
-        let targets = targets.filter(|(_, roles)| roles.provider || !gathers);
-        let states = targets.map(|(name, _)| match gathers {
+        let states = targets.keys().map(|name| match gathers {
             true => (name, self.balanced_in(name)),
             false => (name, self.service_in(name)),
         });
@@ -429,8 +430,9 @@ impl View<'_> {
         let Some(spec) = spec else {
             return self.mcs.ingress.clone();
         };
+        let stored = self.mcs.balancers();
         if let Some(entries) = &self.desired.entry_clusters {
-            return entries.ingress(self.index, self.key, &self.mcs.ingress);
+            return entries.ingress(self.index, self.key, &stored);
         }
         let providers = self.desired.placement.providers();
         let used = providers.filter(|name| !Unused::excludes(self.index, name));
@@ -462,7 +464,7 @@ impl View<'_> {
         };
         // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
         let reported: Vec<_> = reported.collect();
-        with_former(&self.mcs.ingress, &reported, room, is_of_others)
+        with_former(&stored, &reported, room, is_of_others)
     }
 }
 

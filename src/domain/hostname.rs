@@ -114,20 +114,27 @@ pub fn canonical_name(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
+/// Whether a text is a DNS name in that form, and no address: a DNS-1123 subdomain whose last label
+/// is no number.
+pub fn is_dns_name(text: &str) -> bool {
+    let last = text.rsplit('.').next().unwrap_or_default();
+    is_subdomain(text) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Checks a name that DNS is to publish.
 ///
 /// # Errors
 /// The rule that the name breaks.
 fn check(name: &str) -> Result<(), &'static str> {
-    let Some((_, last)) = name.rsplit_once('.').filter(|_| is_subdomain(name)) else {
+    if !name.contains('.') || !is_subdomain(name) {
         return Err(
             "write a full DNS name in lower case, without a dot at its end, of at most 253 \
              characters and with at most 63 between two dots, such as foo.example.com",
         );
-    };
-    match last.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Err("write a DNS name, such as foo.example.com, not an address"),
-        false => Ok(()),
+    }
+    match is_dns_name(name) {
+        true => Ok(()),
+        false => Err("write a DNS name, such as foo.example.com, not an address"),
     }
 }
 

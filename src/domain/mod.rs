@@ -32,7 +32,9 @@ pub use duration::{MalformedDuration, parse_duration};
 pub use exposure_type::ExposureType;
 pub use failover::{Failover, MalformedAnswer, Percentage, Preference, Tier, Unreachable};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
-pub use hostname::{Hostnames, RequestedHostnames, canonical_name, is_routing_value, read_routing};
+pub use hostname::{
+    Hostnames, RequestedHostnames, canonical_name, is_dns_name, is_routing_value, read_routing,
+};
 pub use imported_slice::{KARMADA, imported_by};
 pub use kubernetes_version::KubernetesVersion;
 pub use misplaced::{ClustersetKind, misplaced};

@@ -113,7 +113,7 @@ pub fn has_entry_clusters(spec: &MultiClusterServiceSpec) -> bool {
 }
 
 /// Returns the cluster that is the only provider and the only consumer of a CrossCluster service:
-/// its own Service serves it already.
+/// no endpoints cross clusters.
 pub fn only_cluster(spec: &MultiClusterServiceSpec) -> Option<&str> {
     if ExposureType::of(spec) != Some(ExposureType::CrossCluster) {
         return None;

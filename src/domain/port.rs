@@ -3,6 +3,8 @@ use std::str::FromStr;
 
 use k8s_openapi::api::core::v1 as core;
 
+use super::name::dns1123_label;
+
 /// Maximum number of ports that a message names.
 const DESCRIBED_MAX: usize = 20;
 
@@ -78,17 +80,20 @@ pub struct ServicePort {
 }
 
 impl ServicePort {
-    /// Reads a port of a Service; `None` where number or protocol are out of range, which no API
-    /// server stores.
+    /// Reads a port of a Service; `None` where number, protocol or name break the rules of core/v1.
+    /// No API server stores such a port, but a hostile member may report one, and the Service of
+    /// every member that got it would be refused.
     pub fn read(port: &core::ServicePort) -> Option<Self> {
         let protocol = match &port.protocol {
             Some(text) => text.parse().ok()?,
             None => Protocol::Tcp,
         };
-        let number = u16::try_from(port.port).ok()?;
-        Some(Self {
+        let number = u16::try_from(port.port).ok().filter(|one| *one > 0)?;
+        let name = port.name.as_deref().unwrap_or_default();
+        let is_valid = name.is_empty() || dns1123_label(name).is_ok();
+        is_valid.then(|| Self {
             id: PortId { protocol, number },
-            name: port.name.clone().unwrap_or_default().into(),
+            name: name.into(),
         })
     }
 }
@@ -207,6 +212,35 @@ mod tests {
                 && !alone.means(&port("dns", 54))
         );
         assert!(named.means(&port("dns", 53)) && !named.means(&port("dns-tcp", 53)));
+    }
+
+    #[test]
+    fn ports_that_no_service_has_are_not_read() {
+        let long = "x".repeat(64);
+        for (name, number, protocol, is_read) in [
+            (Some("http"), 80, Some("TCP"), true),
+            (Some("1-a"), 65_535, Some("SCTP"), true),
+            (Some(&long[1..]), 1, Some("UDP"), true),
+            (Some(""), 80, None, true),
+            (None, 80, None, true),
+            (Some("http"), 0, None, false),
+            (Some("http"), -1, None, false),
+            (Some("http"), 65_536, None, false),
+            (Some("HTTP"), 80, None, false),
+            (Some("a b"), 80, None, false),
+            (Some("a.b"), 80, None, false),
+            (Some("-a"), 80, None, false),
+            (Some(&*long), 80, None, false),
+            (Some("http"), 80, Some("tcp"), false),
+        ] {
+            let port = core::ServicePort {
+                name: name.map(str::to_owned),
+                port: number,
+                protocol: protocol.map(str::to_owned),
+                ..core::ServicePort::default()
+            };
+            assert_eq!(ServicePort::read(&port).is_some(), is_read, "{port:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::Index;
 use super::hub::ClusterView;
 use super::member::Member;
 use crate::model::map::HashMap;
-use crate::model::{Configuration, Generation, Item, Needs, TimePoint};
+use crate::model::{Configuration, Generation, Item, MemberState, Needs, TimePoint};
 
 impl Index {
     /// Engages a member, or engages it again. `recorded_uid` is the UID of its kube-system
@@ -38,6 +38,23 @@ impl Index {
         self.slice_scopes.restart(name);
         self.expect_initial_lists(name);
         self.note_engagement(name);
+    }
+
+    /// Notes that the Cluster of a synced member records the UID that the member has reported.
+    /// Returns false if the Cluster records another UID or none.
+    pub fn note_recorded_uid(&mut self, name: &ClusterName) -> bool {
+        let is_synced = self.member_state(name) == MemberState::Synced;
+        let cluster = self.hub.clusters.get(name).filter(|_| is_synced);
+        let recorded = cluster.and_then(|cluster| cluster.id.as_deref());
+        let (Some(recorded), Some(member)) = (recorded, self.members.get_mut(name)) else {
+            return false;
+        };
+        let identity = member.identity.as_ref();
+        let is_reported = identity.is_some_and(|identity| identity.uid == recorded);
+        if is_reported {
+            member.recorded_uid = Some(recorded.to_owned());
+        }
+        is_reported
     }
 
     /// Engages a member that was read once, without a connection.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use causeway::domain::{ClusterName, ServiceKey, canonical_name};
+use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
 use crate::model::map::HashMap;
@@ -93,7 +93,7 @@ impl Index {
             let services = [member.service(key), member.companion(key)];
             let ingress = services.into_iter().flatten().flat_map(|one| &one.ingress);
             for host in ingress.filter_map(|one| one.hostname.as_deref()) {
-                if let Some(members) = needed.get_mut(&*canonical_name(host)) {
+                if let Some(members) = needed.get_mut(host) {
                     members.insert(name.clone());
                 }
             }

@@ -40,6 +40,7 @@ pub(crate) use self::profiles::Profiles;
 use self::selections::Selections;
 use self::works::Works;
 use super::finalizers::Finalizers;
+use super::ingress;
 use super::service::{PortShape, ServiceView};
 use crate::evidence::HubEvidence;
 use crate::model::defaults::{self, Annotations, Defaults, Effective};
@@ -113,7 +114,7 @@ pub struct McsView {
     pub(crate) misread: FieldErrors,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
-    /// Load balancers of its status.
+    /// Load balancers of its status, as they are stored.
     pub ingress: Vec<LoadBalancerIngress>,
     /// Last writer of its status other than causeway.
     pub(crate) status_writer: Option<Box<str>>,
@@ -645,6 +646,11 @@ impl McsView {
     /// Whether it is terminating.
     pub fn is_deleting(&self) -> bool {
         self.deleting_since.is_some()
+    }
+
+    /// Returns the load balancers of its status in the normal form of those of members.
+    pub(crate) fn balancers(&self) -> Vec<LoadBalancerIngress> {
+        ingress::normal(&self.ingress)
     }
 
     /// Whether both select the same clusters.

@@ -126,6 +126,11 @@ impl Member {
         self.identity.as_ref()
     }
 
+    /// Whether it is engaged by the Cluster of that UID.
+    pub(crate) fn is_engaged_by(&self, cluster_uid: &str) -> bool {
+        self.cluster_uid.as_deref() == Some(cluster_uid)
+    }
+
     /// Returns the id in its clusterset that it reported; `None` until it does, and for a member
     /// that is refused.
     pub(crate) fn reported_id(&self) -> Option<&ReportedId> {

@@ -4,12 +4,13 @@ use std::fmt;
 
 use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
 use causeway::api::{bounds, labels};
-use causeway::domain::{PortId, ServiceKey, ServicePort};
+use causeway::domain::{PortId, ServiceKey, ServicePort, is_qualified};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
 use string_cache::DefaultAtom;
 
+use super::ingress;
 use super::selector::Selector;
 use crate::model::memory::fitted;
 use crate::model::slice::Exposure;
@@ -49,8 +50,10 @@ pub struct ServiceView {
     pub ip_families: Vec<Box<str>>,
     /// Virtual addresses, in the order of the families; none for a headless Service.
     pub cluster_ips: Vec<Box<str>>,
-    /// Addresses of its load balancer.
+    /// Addresses of its load balancer, in normal form.
     pub ingress: Vec<LoadBalancerIngress>,
+    /// Ports of which its load balancer reports an error on each address.
+    pub(crate) refused_ports: Box<[PortId]>,
     /// Entry by ports of the nodes, if it has one.
     pub(crate) node_ports: Option<Box<NodePorts>>,
     /// Request to its load balancer, if it is of type LoadBalancer.
@@ -201,10 +204,10 @@ impl ServiceView {
             let all = all.iter().flatten().filter(|one| *one != HEADLESS_IP);
             fitted(all.map(|one| one.as_str().into()).collect())
         };
-        let load_balancer = service
-            .status
-            .as_ref()
-            .and_then(|status| status.load_balancer.as_ref());
+        let status = service.status.as_ref();
+        let load_balancer = status.and_then(|status| status.load_balancer.as_ref());
+        let reported = load_balancer.and_then(|status| status.ingress.as_ref());
+        let reported = reported.into_iter().flatten().take(INGRESS_MAX);
         let manager = ownership::managing_hub(meta);
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
@@ -225,10 +228,8 @@ impl ServiceView {
             internal_traffic_policy: spec.internal_traffic_policy.as_deref().map(Into::into),
             ip_families: boxed(&spec.ip_families),
             cluster_ips: boxed(&spec.cluster_ips),
-            ingress: load_balancer
-                .and_then(|status| status.ingress.as_ref())
-                .map(|all| all.iter().take(INGRESS_MAX).cloned().collect())
-                .unwrap_or_default(),
+            ingress: fitted(ingress::normal(reported.clone())),
+            refused_ports: ingress::refused_ports(reported),
             node_ports: NodePorts::read(spec),
             balancer: BalancerRequest::read(service),
         })
@@ -343,14 +344,17 @@ impl ServiceShape {
 }
 
 impl PortShape {
+    /// Reads a port; `None` for one that no API server stores ([`ServicePort::read`]).
     fn read(port: &k8s_openapi::api::core::v1::ServicePort) -> Option<Self> {
+        let app_protocol = port.app_protocol.clone();
+        let is_valid = app_protocol.as_deref().is_none_or(is_qualified);
         Some(Self {
-            port: ServicePort::read(port)?,
+            port: ServicePort::read(port).filter(|_| is_valid)?,
             target: match &port.target_port {
                 None | Some(IntOrString::Int(0)) => IntOrString::Int(port.port),
                 Some(target) => target.clone(),
             },
-            app_protocol: port.app_protocol.clone(),
+            app_protocol,
         })
     }
 }

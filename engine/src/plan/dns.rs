@@ -14,8 +14,7 @@ use std::net::IpAddr;
 use causeway::api::labels;
 use causeway::api::{DNSEndpoint, DNSEndpointSpec, DnsProperty, DnsRecord};
 use causeway::domain::{
-    ClusterName, ClusterSelection, Hostnames, Ranges, RequestedHostnames, ServiceKey,
-    canonical_name, is_subdomain,
+    ClusterName, ClusterSelection, Hostnames, Ranges, RequestedHostnames, ServiceKey, is_dns_name,
 };
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -337,9 +336,8 @@ fn is_hostname(target: &str) -> bool {
 
 /// Returns the address and the hostname of an entry of a load balancer.
 fn targets_of(ingress: &LoadBalancerIngress) -> impl Iterator<Item = Box<str>> {
-    let hostname = ingress.hostname.as_deref().map(canonical_name);
-    let all = ingress.ip.clone().into_iter().chain(hostname);
-    all.map(String::into_boxed_str)
+    let all = ingress.ip.iter().chain(&ingress.hostname);
+    all.map(|one| one.as_str().into())
 }
 
 /// Replaces the hostnames among the targets of a cluster by their addresses, and adds them to
@@ -357,7 +355,7 @@ fn resolve(
     for target in all {
         if let Ok(address) = target.parse::<IpAddr>() {
             addresses.insert(address);
-        } else if hosts.len() < TARGETS_MAX && is_subdomain(&target) {
+        } else if hosts.len() < TARGETS_MAX && is_dns_name(&target) {
             hosts.insert(target);
         }
     }

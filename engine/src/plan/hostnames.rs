@@ -26,11 +26,11 @@ pub(crate) struct Ambiguous {
 
 /// Finds hostnames that several providers have of a service with consumers. Looks at endpoints of
 /// headless services with several providers alone, ready or not: a pod that restarts keeps its
-/// name.
+/// name. The Services of entry clusters have virtual addresses.
 pub(crate) fn ambiguous(index: &Index, key: &ServiceKey, desired: &Desired) -> Option<Ambiguous> {
     desired.placement.consumers().next()?;
     let service = index.hub_service(key)?;
-    if service.shape.kind != ServiceKind::Headless {
+    if service.shape.kind != ServiceKind::Headless || desired.entry_clusters.is_some() {
         return None;
     }
     let mut providers = desired.used_providers();

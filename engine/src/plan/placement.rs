@@ -52,7 +52,8 @@ impl Placement {
     }
 }
 
-/// Decides which members take part. An empty list means every cluster that the hub has.
+/// Decides which members take part. An empty list means every cluster that the hub has. Without
+/// endpoints to dispatch, only providers take part.
 pub(crate) fn place(index: &Index, spec: &MultiClusterService) -> Placement {
     let mut placement = Placement::default();
     let selections = [&spec.providers, &spec.consumers];
@@ -62,7 +63,7 @@ pub(crate) fn place(index: &Index, spec: &MultiClusterService) -> Placement {
     for name in known.into_iter().flatten().chain(named) {
         let roles = Roles {
             provider: spec.providers.includes(name),
-            consumer: spec.consumers.includes(name),
+            consumer: spec.dispatches_endpoints() && spec.consumers.includes(name),
         };
         if !roles.provider && !roles.consumer {
             continue;

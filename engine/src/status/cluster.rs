@@ -40,7 +40,7 @@ pub(crate) fn status(
     let facts = facts(index, name, cluster, &state);
     let reason = facts.reason()?;
     let message = facts.message();
-    let ready = ready(&state, was_ready(member, cluster), reason, &message);
+    let ready = ready(&state, stays(member, cluster), reason, &message);
     let mut conditions = cluster.conditions.clone();
     let mut put = |type_, text: (&str, &str), state: &ConditionState| {
         let desired = DesiredCondition { type_, text, state };
@@ -108,21 +108,24 @@ fn facts<'a>(
     }
 }
 
-/// Returns the state of the condition Ready.
-fn ready(state: &MemberState, was_ready: bool, reason: Reason, message: &str) -> ConditionState {
+/// Returns the state of the condition Ready. One that `stays` is unchanged while the member syncs.
+fn ready(state: &MemberState, stays: bool, reason: Reason, message: &str) -> ConditionState {
     match reason {
         Reason::Synced => ConditionState::True,
         // A process that has just started has not observed a reason against it.
-        _ if *state == MemberState::Syncing && was_ready => ConditionState::Unchanged,
+        _ if *state == MemberState::Syncing && stays => ConditionState::Unchanged,
         _ => ConditionState::failed(reason, message),
     }
 }
 
-/// Whether the Cluster, as it is watched now, was reported as ready.
-fn was_ready(member: Option<&Member>, cluster: &ClusterView) -> bool {
+/// Whether the Cluster, as it is watched now, was reported as ready, or an outage that an earlier
+/// process recorded may last.
+fn stays(member: Option<&Member>, cluster: &ClusterView) -> bool {
     let observed = observed_generation(member, cluster, READY);
-    find(&cluster.conditions, READY)
-        .is_some_and(|ready| ready.status == TRUE && ready.observed_generation == Some(observed))
+    let was_ready = find(&cluster.conditions, READY)
+        .is_some_and(|ready| ready.status == TRUE && ready.observed_generation == Some(observed));
+    let may_last = member.is_none_or(Member::has_recorded_outage);
+    was_ready || cluster.recorded_outage().is_some() && may_last
 }
 
 /// Returns the state of the condition that reports suspended deletions.

@@ -68,7 +68,8 @@ impl View<'_> {
     /// without any.
     pub(super) fn entry_clusters(&self) -> Option<(usize, usize)> {
         let entries = self.desired.entry_clusters.as_ref()?;
-        let used = entries.addresses(&self.mcs.ingress);
+        let stored = self.mcs.balancers();
+        let used = entries.addresses(&stored);
         let used = used.filter(|(_, addresses)| !addresses.is_empty());
         Some((entries.iter().count(), used.count()))
     }

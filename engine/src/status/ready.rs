@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::condition::{self as names, TRUE};
 use causeway::api::ownership::NATIVE_OWNER;
-use causeway::domain::{ClusterName, Preference, Tier};
+use causeway::domain::{ClusterName, ExposureType, Preference, Tier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
@@ -14,6 +14,7 @@ use crate::messages::endpoint::reports_none_ready;
 use crate::messages::remarks::with_remarks;
 use crate::messages::{entry_clusters, native};
 use crate::model::slice::Exposure;
+use crate::observed::service::ServiceView;
 use crate::plan::copies::{DesiredCopies, Refused, SliceOfProvider};
 use crate::plan::disagreement;
 use crate::plan::dns::NameState;
@@ -160,7 +161,7 @@ impl View<'_> {
         let standby = &self.desired.uses.standby;
         remarks.extend((!standby.is_empty()).then_some(Remark::Standby(standby)));
         remarks.extend(of_shares(self.copies(), None));
-        let service = self.index.hub_service(self.key);
+        let service = self.crossing_service();
         let unfollowed = not_followed(&self.mcs.failover, &self.mcs.misread, service);
         remarks.extend(unfollowed.map(Remark::NotFollowed));
         let ambiguous = hostnames::ambiguous(self.index, self.key, self.desired);
@@ -177,6 +178,15 @@ impl View<'_> {
         remarks.extend(self.lost_copies());
         let hides_works = self.index.hides_works(self.now);
         remarks.extend(hides_works.then_some(Remark::WorksHidden));
+    }
+
+    /// Returns the hub's Service, unless the consumers are entry clusters or there are none. In
+    /// entry clusters even a headless one has a virtual address.
+    fn crossing_service(&self) -> Option<&ServiceView> {
+        let spec = self.mcs.spec.as_ref();
+        let is_crossing = spec.map_or(true, |spec| spec.exposure == ExposureType::CrossCluster);
+        let service = self.index.hub_service(self.key);
+        service.filter(|_| is_crossing)
     }
 
     /// Lists copies that lost their labels and are no longer wanted.

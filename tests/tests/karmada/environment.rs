@@ -5,9 +5,11 @@
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::karmada::Observer;
 use causeway_tests::kubectl::Output;
-use causeway_tests::{Environment, Fleet, Karmada, LONG, Space, addresses, eventually, same};
+use causeway_tests::{
+    Cluster, Environment, Fleet, Karmada, LONG, Space, addresses, eventually, same,
+};
 use k8s_openapi::api::core::v1::Service;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::ops::Deref;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
@@ -23,12 +25,25 @@ async fn env() -> &'static Environment {
         // Both controllers write the status of a new service until Karmada's Works show its owner.
         let env = env.flag("--write-conflict-pause=5s");
         let env = env.start(fleet).await;
+        require_port_errors(env.fleet.hub()).await;
         for member in env.fleet.members() {
             env.is_synced(member.name()).await;
         }
         env
     };
     ENVIRONMENT.get_or_init(start).await
+}
+
+/// Has the definition of MultiClusterService require what Karmada's own requires of the ports of a
+/// load balancer, and causeway's does not.
+async fn require_port_errors(hub: &Cluster) {
+    let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
+    let ingress = format!("{status}/loadBalancer/properties/ingress/items/properties");
+    let required = format!("{ingress}/ports/items/required/-");
+    let patch = json!([{"op": "add", "path": required, "value": "error"}]).to_string();
+    let definition = "multiclusterservices.networking.karmada.io";
+    let args = ["patch", "crd", definition, "--type=json", "-p", &patch];
+    hub.kubectl(args).await.ok();
 }
 
 /// One test's namespace and its Karmada.

@@ -6,4 +6,5 @@ mod carried;
 mod churn;
 mod environment;
 mod leftovers;
+mod load_balancer;
 mod policy;

@@ -139,7 +139,7 @@ fn one_cluster_only(change: &PreparedChange) -> Option<String> {
     let changed = change.types_changed() || roles.any(|role| change.role_changed(role));
     let only = quoted(only_cluster(&change.spec).filter(|_| changed)?);
     Some(format!(
-        "spec: cluster {only:?} is the only provider and the only consumer, so there is nothing to \
-         do; its own Service serves it already"
+        "spec: cluster {only:?} is the only provider and the only consumer, so no endpoints cross \
+         clusters"
     ))
 }

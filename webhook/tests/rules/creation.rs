@@ -368,7 +368,7 @@ fn harmless_oddities_cause_warnings() {
     ]);
     let itself = json!({"providerClusters": [{"name": "a"}], "consumerClusters": [{"name": "a"}]});
     create(spec(itself)).warns(&[
-        r#"spec: cluster "a" is the only provider and the only consumer, so there is nothing to do; its own Service serves it already"#,
+        r#"spec: cluster "a" is the only provider and the only consumer, so no endpoints cross clusters"#,
     ]);
     create(json!({"types": ["LoadBalancer"]})).warns(&[
         "spec.types: LoadBalancer gathers load balancer addresses, but Service shop/foo is not of type LoadBalancer; name the clusters whose load balancers are to lead to all pods in spec.consumerClusters, or change the Service",

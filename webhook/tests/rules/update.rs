@@ -247,7 +247,7 @@ fn nothing_is_warned_of_that_did_not_change() {
     .passes();
     let lonely = spec(json!({"consumerClusters": [{"name": "a"}]}));
     changed(&lonely, |spec| spec["providerClusters"] = json!([{"name": "a"}])).warns(&[
-        r#"spec: cluster "a" is the only provider and the only consumer, so there is nothing to do; its own Service serves it already"#,
+        r#"spec: cluster "a" is the only provider and the only consumer, so no endpoints cross clusters"#,
     ]);
     update(
         json!({"types": ["LoadBalancer"]}),

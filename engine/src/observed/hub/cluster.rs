@@ -15,7 +15,7 @@ use crate::reasons::Reason;
 /// A Cluster as it is stored.
 #[derive(Clone, Debug)]
 pub struct ClusterView {
-    /// UID of its kube-system namespace, as `kubectl mcs join` records it.
+    /// UID of its kube-system namespace, as `kubectl mcs join` or the controller records it.
     pub id: Option<Box<str>>,
     /// Its UID.
     pub uid: Box<str>,
@@ -29,6 +29,8 @@ pub struct ClusterView {
     pub takes_part: bool,
     /// Whether it is reached by causeway-tunnel ([`labels::TUNNEL`]).
     pub(crate) is_tunnelled: bool,
+    /// Whether its agent gives the credentials ([`labels::CREDENTIALS`]).
+    pub(crate) has_agent_credentials: bool,
     /// Whether the use of its endpoints and exports is stopped ([`labels::WITHDRAW`]).
     pub withdrawn: bool,
     /// Time at which a person confirmed the deletions that were suspended by then
@@ -165,6 +167,7 @@ impl ClusterView {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             takes_part: object.takes_part(),
             is_tunnelled: annotation(labels::TUNNEL).is_some_and(|value| value == "true"),
+            has_agent_credentials: object.has_agent_credentials(),
             withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
             deletions_confirmed: annotation(labels::CONFIRM_DELETIONS)
                 .and_then(|time| time.parse().ok()),

@@ -97,6 +97,11 @@ impl Member {
         }
     }
 
+    /// Whether an earlier process recorded an outage, and the member has not answered since.
+    pub(crate) fn has_recorded_outage(&self) -> bool {
+        self.recorded_outage.is_some()
+    }
+
     /// Returns the failure for which the member counts as unreachable: that of the probe, of the
     /// watch of EndpointSlices, or of an earlier engagement.
     fn unreachable(&self) -> Option<&Failure> {

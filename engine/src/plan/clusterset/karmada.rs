@@ -45,7 +45,8 @@ impl Importer<'_> {
         let (import, copies) = match self.member.service(&derived) {
             Some(service) if service.by_karmada && (by == By::Karmada || self.has_karmadas()) => {
                 let mut copies = self.copies_beside(wanted, outcomes);
-                copies.leave_to_karmada(self.member, self.key, &derived, Exposure::Clusterset);
+                let (index, exposure) = (self.index, Exposure::Clusterset);
+                copies.leave_to_karmada(index, self.member, self.key, exposure);
                 (ImportPlan::Foreign, copies)
             }
             None => {

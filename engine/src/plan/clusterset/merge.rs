@@ -36,11 +36,13 @@ pub(crate) struct Merged<'a> {
 pub(crate) fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
     let mut by_age: Vec<_> = constituents.iter().copied().map(Export::new).collect();
     by_age.sort_by_key(|Export { export, .. }| (export.precedence, export.cluster));
+    let (oldest, younger) = by_age.split_first()?;
     let mut union = Vec::new();
-    for export in &by_age {
-        ports::extend(&mut union, export.ports());
+    ports::extend(&mut union, oldest.ports(), usize::MAX);
+    for export in younger {
+        ports::extend(&mut union, export.ports(), ports::UNION_MAX);
     }
-    let shape = by_age.first()?.shape(ports::named(union));
+    let shape = oldest.shape(ports::named(union));
     Some(Merged {
         conflicts: conflict::find(&by_age, &shape.ports),
         shape,

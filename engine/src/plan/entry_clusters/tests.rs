@@ -318,6 +318,19 @@ fn preference_and_headlessness_of_the_hub_are_followed() {
     let ready = ready.filter(|one| one.conditions.as_ref().and_then(|one| one.ready) == Some(true));
     let ready: Vec<_> = ready.flat_map(|one| one.addresses).collect();
     assert_eq!(ready, ["10.2.0.5"]);
+    for (member, address) in [("member1", "10.1.0.5"), ("member2", "10.2.0.5")] {
+        let named =
+            json!({"addresses": [address], "hostname": "foo-0", "conditions": {"ready": true}});
+        let slice = slice("foo-abc", "foo").port("http", 8080);
+        env.on(member, slice.endpoint_with(named));
+    }
+    env.balance("east", &["192.0.2.1"])
+        .balance("west", &["192.0.2.2"])
+        .settle();
+    assert_eq!(
+        env.says("foo", names::READY),
+        "True Ready: shop/foo has 2 of 2 entry clusters in its status, backed by 2 clusters"
+    );
 }
 
 #[test]

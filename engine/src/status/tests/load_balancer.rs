@@ -1,4 +1,5 @@
 use causeway::api::condition as names;
+use causeway::api::labels::PREFER;
 use serde_json::{Value, json};
 
 use super::foo;
@@ -6,13 +7,20 @@ use crate::fixtures::objects::{Kind, Object, cluster, mcs, slice};
 use crate::fixtures::{Environment, env};
 
 fn balanced(ip: &str) -> Object {
-    let part = json!({"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [{"ip": ip, "ipMode": "VIP"}]}}});
-    foo().with(part)
+    balanced_by(&json!([{"ip": ip, "ipMode": "VIP"}]))
+}
+
+fn balanced_by(ingress: &Value) -> Object {
+    let status = json!({"loadBalancer": {"ingress": ingress}});
+    foo().with(json!({"spec": {"type": "LoadBalancer"}, "status": status}))
+}
+
+fn stored(env: &Environment) -> &Value {
+    &env.mcs("foo").expect("it is there")["status"]["loadBalancer"]["ingress"]
 }
 
 fn addresses(env: &Environment) -> Vec<Value> {
-    let ingress = env.mcs("foo").expect("it is there")["status"]["loadBalancer"]["ingress"].clone();
-    ingress
+    stored(env)
         .as_array()
         .into_iter()
         .flatten()
@@ -59,17 +67,74 @@ fn load_balancers_are_gathered_and_nothing_is_written_into_members() {
 fn status_has_16_addresses_of_a_provider() {
     let mut env = gathered();
     let ingress = (0..1000).map(|one| json!({"ip": format!("10.9.{}.{}", one / 250, one % 250)}));
-    let ingress: Vec<_> = ingress.collect();
-    let many = json!({
-        "spec": {"type": "LoadBalancer"},
-        "status": {"loadBalancer": {"ingress": ingress}},
-    });
-    env.on("member2", foo().with(many)).settle();
+    env.on("member2", balanced_by(&ingress.collect())).settle();
     let all = addresses(&env);
     assert_eq!((all.len(), &all[0]), (17, &json!("192.0.2.1")));
     env.lose("member1").restart().settle();
     assert_eq!(addresses(&env), all);
     env.assert_at_rest();
+}
+
+#[test]
+fn status_has_addresses_without_ports_and_no_other_text() {
+    let mut env = gathered();
+    let ports = json!([{"port": 80, "protocol": "TCP"}]);
+    let reported = json!([
+        {"ip": "192.0.2.1", "ipMode": "VIP", "ports": ports},
+        {"hostname": "x y"},
+        {"hostname": "x".repeat(1024 * 1024)},
+        {"hostname": "lb.example", "ports": ports},
+    ]);
+    env.on("member1", balanced_by(&reported)).settle();
+    let expected = json!([
+        {"ip": "192.0.2.1", "ipMode": "VIP"},
+        {"hostname": "lb.example"},
+        {"ip": "192.0.2.2", "ipMode": "VIP"},
+    ]);
+    assert_eq!(stored(&env), &expected);
+    env.assert_at_rest();
+}
+
+#[test]
+fn stored_ports_of_an_address_go_by_one_write() {
+    for is_lost in [false, true] {
+        let mut env = gathered();
+        let expected = stored(&env).clone();
+        let mut value = env.mcs("foo").cloned().expect("it is there");
+        let ports = json!([{"port": 80, "protocol": "TCP", "error": "Quota"}]);
+        value["status"]["loadBalancer"]["ingress"][0]["ports"] = ports;
+        let kind = Kind::Mcs;
+        env.on_hub(Object { kind, value });
+        if is_lost {
+            env.lose("member1").restart();
+        }
+        env.settle();
+        assert_eq!(stored(&env), &expected, "{is_lost}");
+        let patches = env.written.iter();
+        let patches = patches.filter_map(|(_, write)| write.operation().patch());
+        let of_ingress = patches.filter(|patch| !patch["status"]["loadBalancer"].is_null());
+        assert_eq!(of_ingress.count(), 1, "{is_lost}");
+    }
+}
+
+#[test]
+fn only_providers_are_named_where_load_balancers_are_gathered() {
+    let mut env = gathered();
+    env.pull_without_credentials("member9");
+    let gathering = |providers: &[&str]| {
+        let object = mcs("foo").load_balancer().providers(providers);
+        object.annotated(&json!({PREFER: "region, any"}))
+    };
+    env.on_hub(gathering(&["member1", "member2"])).settle();
+    assert_eq!(
+        env.says("foo", names::READY),
+        "True Ready: the load balancers of 2 clusters are gathered"
+    );
+    env.on_hub(gathering(&["member9"])).settle();
+    assert_eq!(
+        env.says("foo", names::READY),
+        "False NoProviders: no cluster backs shop/foo: member9 (Pull mode without credentials)"
+    );
 }
 
 #[test]

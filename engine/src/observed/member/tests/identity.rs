@@ -88,6 +88,28 @@ fn corrected_uid_of_the_cluster_identifies_the_member() {
 }
 
 #[test]
+fn record_of_a_uid_is_noted_while_the_member_is_synced() {
+    let mut env = provided();
+    let member1 = name("member1");
+    for (recorded, is_lost, is_noted) in [
+        (json!(null), false, false),
+        (json!("uid-of-nobody"), false, false),
+        (json!("uid-of-member1"), true, false),
+        (json!("uid-of-member1"), false, true),
+    ] {
+        let spec = json!({"spec": {"id": recorded}});
+        env.on_hub(cluster("member1").with(spec)).deliver();
+        match is_lost {
+            true => env.lose("member1"),
+            false => env.list("member1"),
+        };
+        assert_eq!(env.index.note_recorded_uid(&member1), is_noted);
+        let noted = env.observed("member1").recorded_uid.is_some();
+        assert_eq!(noted, is_noted, "{recorded} {is_lost}");
+    }
+}
+
+#[test]
 fn second_name_waits_for_the_elder_after_a_restart() {
     let mut env = provided();
     let recorded = json!({"spec": {"id": "uid-of-member1"}});

@@ -147,8 +147,8 @@ struct Exports<'e, 'a> {
 }
 
 impl<'e, 'a> Exports<'e, 'a> {
-    /// Finds a conflict between lists that differ, although all ports that do not collide are
-    /// imported.
+    /// Finds a conflict between lists that differ, although ports that do not collide are imported,
+    /// up to the maximum number.
     fn ports(&self, imported: &[ImportPort]) -> Option<Conflict> {
         let of = |export: &Export<'_>| export.ports().collect::<Vec<_>>();
         let own = of(self.oldest);

@@ -2,14 +2,26 @@
 
 use super::shape::{ImportPort, ImportShape};
 
+/// Maximum number of ports of an import to which younger exports add. With the longest names and
+/// application protocols that many use about 600 KB of a Service or ServiceImport, and API servers
+/// store objects of up to 1.5 MB.
+pub(super) const UNION_MAX: usize = 1024;
+
 /// Adds to a union the ports that share neither a name, nor a number and a protocol, with a port
-/// that came before.
+/// that came before, until it has `most`.
 ///
 /// An empty name is a name like any other (KEP-1645, "Service Port"). Among other ports a port
 /// needs a name, so the name that it would receive is reserved from the start: a later port renames
 /// nothing but a port without a name.
-pub(super) fn extend(union: &mut Vec<ImportPort>, ports: impl IntoIterator<Item = ImportPort>) {
+pub(super) fn extend(
+    union: &mut Vec<ImportPort>,
+    ports: impl IntoIterator<Item = ImportPort>,
+    most: usize,
+) {
     for port in ports {
+        if union.len() >= most {
+            return;
+        }
         if !union.iter().any(|other| collide(other, &port)) {
             union.push(port);
         }
@@ -56,7 +68,7 @@ impl ImportShape {
         let mut grown = record.clone();
         let all_named = record.ports.iter().all(|port| !port.port.name.is_empty());
         if let Some(merged) = merged.filter(|_| all_named) {
-            extend(&mut grown.ports, merged.ports.iter().cloned());
+            extend(&mut grown.ports, merged.ports.iter().cloned(), UNION_MAX);
             grown.ports = named(grown.ports);
         }
         grown

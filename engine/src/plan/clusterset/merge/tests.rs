@@ -209,6 +209,51 @@ fn ports_are_the_union_and_where_they_collide_the_older_wins() {
 }
 
 #[test]
+fn ports_that_no_api_server_stores_are_not_imported() {
+    let younger = json!([
+        {"name": "A b", "port": 81},
+        {"name": "zero", "port": 0},
+        {"name": "app", "port": 82, "appProtocol": "a b"},
+        {"name": "empty", "port": 83, "appProtocol": ""},
+        {"name": "grpc", "port": 84, "appProtocol": "kubernetes.io/h2c"},
+    ]);
+    let http = json!([{"name": "http", "port": 80}]);
+    let exports = [with_ports(1, http), with_ports(2, younger)];
+    assert_eq!(
+        ports(&merged(&exports).shape),
+        ["http 80/TCP", "grpc 84/TCP"]
+    );
+}
+
+#[test]
+fn younger_exports_add_ports_up_to_1024() {
+    let numbered = |(first, count): (u16, u16)| -> Value {
+        let numbers = first..first + count;
+        let ports = numbers.map(|number| json!({"name": format!("p{number}"), "port": number}));
+        ports.collect::<Vec<_>>().into()
+    };
+    for (counts, added) in [
+        ([2, 3, 4], [2, 3, 4]),
+        ([2, 1000, 1000], [2, 1000, 22]),
+        ([1024, 1, 1], [1024, 0, 0]),
+        ([1500, 1, 1], [1500, 0, 0]),
+    ] {
+        let firsts = [10_000, 20_000, 30_000];
+        let of = |counts: [u16; 3]| firsts.into_iter().zip(counts);
+        let exports = (1..).zip(of(counts));
+        let exports: Vec<_> = exports
+            .map(|(member, ports)| with_ports(member, numbered(ports)))
+            .collect();
+        let shape = merged(&exports).shape;
+        let numbers: Vec<_> = shape.ports.iter().map(|port| port.port.id.number).collect();
+        let expected = of(added).flat_map(|(first, count)| first..first + count);
+        assert_eq!(numbers, expected.collect::<Vec<_>>());
+        let grown = ImportShape::grown_from(&shape, Some(&merged(&exports[1..]).shape));
+        assert_eq!(grown.ports.len(), shape.ports.len());
+    }
+}
+
+#[test]
 fn a_port_without_a_name_gets_one_among_several_and_its_name_is_taken_from_the_start() {
     let unnamed = json!([{"port": 80}]);
     for (why, older, younger, union) in [

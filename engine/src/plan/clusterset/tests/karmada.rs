@@ -73,6 +73,16 @@ fn an_export_that_karmada_only_propagated_is_carried() {
 }
 
 #[test]
+fn import_of_karmadas_needs_no_companion() {
+    let mut env = karmada_managed();
+    let edge = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
+    env.on_hub(cluster("member1").annotated(&edge));
+    import_on_hub(&mut env);
+    env.on("member1", karmadas(export("foo"))).settle();
+    assert_eq!(to_members(&env), Vec::<String>::new());
+}
+
+#[test]
 fn where_karmadas_controllers_import_a_service_nothing_is_begun_and_that_is_said() {
     let mut env = karmada_managed();
     import_on_hub(&mut env);

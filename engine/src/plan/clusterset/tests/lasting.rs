@@ -103,6 +103,22 @@ fn recreated_import_retains_the_endpoints_of_an_unknown_exporter() {
 }
 
 #[test]
+fn import_keeps_its_addresses_after_a_provider_ttl() {
+    let mut env = exported();
+    env.settings.provider_ttl = Some(Duration::from_secs(60));
+    let before = imported(&env, "member3")["spec"].clone();
+    env.lose("member1").pass(Duration::from_secs(600));
+    assert!(env.addresses("member3", "derived-foo").is_empty());
+    assert_eq!(imported(&env, "member3")["spec"], before);
+    assert_eq!(
+        derived(&env, "member3")["spec"]["clusterIPs"],
+        before["ips"]
+    );
+    env.list("member1").settle();
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+}
+
+#[test]
 fn unused_export_without_a_service_is_not_valid() {
     let mut env = exported();
     let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
