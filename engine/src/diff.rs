@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use causeway::api::labels;
 use causeway::api::multicluster::Version;
-use causeway::api::ownership::NAMESPACE_OWNER;
+use causeway::api::ownership::{NAMESPACE_OWNER, NATIVE_OWNER};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -33,7 +33,7 @@ use crate::observed::Index;
 use crate::observed::clusterset::ImportView;
 use crate::observed::member::{Member, Membership, NamespaceState};
 use crate::observed::service::ServiceView;
-use crate::plan::clusterset::import::ImportPlan;
+use crate::plan::clusterset::import::{ImportPlan, OwnImport};
 use crate::plan::clusterset::{Clusterset, Imports};
 use crate::plan::copies::DesiredCopies;
 use crate::plan::service::{DesiredService, OwnService};
@@ -63,8 +63,10 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         diff.writes
             .insert(TargetCluster::Hub, vec![hub_write(key, patch)]);
     }
+    // The first objects alone wait for the finalizer: leftovers are collected by their label.
+    let is_due = unguarded.is_none() || index.owns_native(key);
     let native = match &desired.members {
-        Members::Wanted(members) if !unconfirmed && unguarded.is_none() => Some(members),
+        Members::Wanted(members) if !unconfirmed && is_due => Some(members),
         _ => None,
     };
     let wanted = native.into_iter().flat_map(BTreeMap::keys);
@@ -74,12 +76,10 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     let holders = index.holders(key).map(|(name, _)| name);
     let concerned: BTreeSet<_> = wanted.chain(holders).collect();
     for name in concerned {
-        let Some(member) = index.member(name) else {
+        let is_synced = index.member_state(name) == MemberState::Synced;
+        let Some(member) = index.member(name).filter(|_| is_synced) else {
             continue;
         };
-        if index.member_state(name) != MemberState::Synced {
-            continue;
-        }
         let target = Target {
             name,
             member,
@@ -284,7 +284,9 @@ impl<'a> Target<'a> {
             Some(Exposure::Clusterset) => true,
             None => false,
         });
+        let is_due = |own: &OwnImport| native || !own.owner.starts_with(NATIVE_OWNER);
         match (desired, known, ours) {
+            (Some(ImportPlan::Own(own)), ..) if !is_due(own) => None,
             (Some(ImportPlan::Own(own)), None, _) => {
                 let import = own.object(self.key, version, self.hub);
                 let create = Operation::CreateImport(version, key, import.into());

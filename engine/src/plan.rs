@@ -331,9 +331,9 @@ impl Native<'_> {
             if self.karmada_managed && roles.consumer {
                 let found = karmada_managed::leave_to_karmada(
                     &mut desired,
-                    name,
-                    member,
+                    self.inputs.index,
                     self.inputs.key,
+                    (name, member),
                     shared.request.providers,
                 );
                 let is_known = self.inputs.index.member_state(name) == MemberState::Synced;
@@ -387,9 +387,13 @@ impl Native<'_> {
         let (index, key) = (self.inputs.index, self.inputs.key);
         let observed = member.service(key);
         let frontend = Frontend::new(ports, observed);
+        // Another writer's Service may be headless: DNS leaves out endpoints that are not ready.
+        let is_headless = service.is_headless(observed);
         let tiers = request.of_consumer(name, member, &frontend);
+        let tiers = tiers.filter(|_| !is_headless);
         let shares = shares::Request { of: request, share };
         let shares = shares.of_consumer(name, member, &frontend, tiers.as_ref());
+        let shares = shares.filter(|_| !is_headless);
         let origin = copies::Origin {
             index,
             owner,
@@ -404,7 +408,7 @@ impl Native<'_> {
             network: &index.network(name),
             ports,
             traffic_distribution: service.traffic_distribution(observed),
-            is_headless: service.is_headless(observed),
+            is_headless,
             capabilities: Capabilities::of(member),
             tiers: tiers.as_ref(),
             shares: shares.as_ref(),

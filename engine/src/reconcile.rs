@@ -2,6 +2,7 @@
 
 mod cluster;
 mod cluster_id;
+mod member_uid;
 mod profile;
 mod progress;
 

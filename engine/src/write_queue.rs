@@ -88,6 +88,8 @@ struct Waiting {
 struct UnderWay {
     /// Item whose plan requests the write.
     item: Item,
+    /// Engagement of the member by which it is sent.
+    generation: Generation,
     /// Whether another write of the object was enqueued meanwhile.
     enqueued: bool,
 }
@@ -95,8 +97,8 @@ struct UnderWay {
 /// Consequences of the end of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// Time at which the item must be planned again, if the write failed.
-    pub retry_at: Option<Instant>,
+    /// Whether the write failed: it was refused, or changed nothing.
+    is_failed: bool,
     /// Whether another write of the object was enqueued while this one was under way, and must be
     /// enqueued again.
     pub(crate) enqueued: bool,
@@ -205,7 +207,7 @@ impl WriteQueue {
                 continue;
             };
             state.drop_old_starts(now, limits);
-            for (item, write) in state.take(now, limits) {
+            for (item, write) in state.take(now, limits, generation) {
                 *self.busy.entry(item.clone()).or_default() += 1;
                 all.push(Dispatch {
                     target: target.clone(),
@@ -231,28 +233,31 @@ impl WriteQueue {
     pub fn finished(&mut self, result: &WriteResult, now: Instant) -> Finished {
         let Dispatch {
             target,
+            generation,
             item,
             write,
-            ..
         } = &result.dispatch;
         let Some(state) = self.queues.get_mut(target) else {
             return Finished::default();
         };
-        let under_way = state.under_way.remove(write.object());
-        if under_way.is_some() {
-            self.note_idle(item);
+        // The member may have been removed, and joined again, meanwhile.
+        let under_way = state.under_way.get(write.object());
+        if under_way.is_none_or(|one| one.generation != *generation) {
+            return Finished::default();
         }
+        let under_way = state.under_way.remove(write.object());
         let enqueued = under_way.is_some_and(|under_way| under_way.enqueued);
+        self.note_idle(item);
         let failed = self.note_answer(result, now);
         let mut finished = Finished {
-            retry_at: failed.map(|failed| failed.retry_at),
+            is_failed: failed.is_some(),
             enqueued,
             lasting_attempts: failed
                 .filter(|failed| failed.counts())
                 .map(|failed| failed.attempts),
             write_conflict: None,
         };
-        if finished.retry_at.is_none() {
+        if !finished.is_failed {
             finished.write_conflict = self.write_conflicts.note(target, item, write, now);
         }
         finished
@@ -290,7 +295,7 @@ impl WriteQueue {
         let attempts = before.map_or(0, |failed| failed.attempts) + 1;
         // A text that differs each time is renewed ever more seldom.
         if let Some(before) = before
-            && before.failure == failure
+            && before.failure.is_alike(&failure)
             && !attempts.is_power_of_two()
         {
             failure = before.failure.clone();
@@ -390,10 +395,21 @@ impl WriteQueue {
         self.is_busy_with(item) || clusters.any(|state| state.of_items.contains_key(item))
     }
 
-    /// Drops the back-offs of a member that answers again, or is removed.
+    /// Drops the back-offs of a member that answers again.
     pub fn reset(&mut self, target: &TargetCluster) {
         if let Some(state) = self.queues.get_mut(target) {
             state.failed = ByItem::default();
+        }
+    }
+
+    /// Drops the queue of a member that is removed. None of its writes waits, counts as failed or
+    /// is under way any more.
+    pub fn remove(&mut self, target: &TargetCluster) {
+        let Some(removed) = self.queues.remove(target) else {
+            return;
+        };
+        for under_way in removed.under_way.into_values() {
+            self.note_idle(&under_way.item);
         }
     }
 
@@ -557,7 +573,12 @@ impl ClusterQueue {
         providers.map(|provider| of_provider(provider)).min()
     }
 
-    fn take(&mut self, now: Instant, limits: WriteLimits) -> Vec<(Item, Write)> {
+    fn take(
+        &mut self,
+        now: Instant,
+        limits: WriteLimits,
+        generation: Generation,
+    ) -> Vec<(Item, Write)> {
         let elapsed = self.refilled.map_or(Duration::ZERO, |refilled| {
             now.saturating_duration_since(refilled)
         });
@@ -571,6 +592,7 @@ impl ClusterQueue {
             self.tokens -= 1.0;
             let under_way = UnderWay {
                 item: item.clone(),
+                generation,
                 enqueued: false,
             };
             self.under_way.insert(write.object().clone(), under_way);

@@ -4,7 +4,7 @@ use causeway::domain::protected::Protection;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, foo, mcs, service, slice, source};
+use crate::fixtures::objects::{Kind, Object, cluster, foo, mcs, service, slice, source};
 use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::{Failure, FailureKind};
 
@@ -65,6 +65,47 @@ fn the_finalizer_is_there_before_any_member_is_written() {
             labels::FINALIZER
         ])
     );
+}
+
+#[test]
+fn companion_and_import_wait_for_the_finalizer() {
+    let mut env = env();
+    env.settings.publish_exports = true;
+    let edge = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
+    env.member("member1").member("member2").on_hub(foo());
+    env.on_hub(cluster("member1").annotated(&edge))
+        .on("member1", foo())
+        .on("member1", source("10.1.0.5"))
+        .on("member2", foo());
+    env.hub.refuses = Some((Kind::Mcs, Failure::new(FailureKind::Server, "not now")));
+    env.on_hub(exposure()).settle();
+    let log = env.log();
+    let is_of_hub = |line: &String| line == "hub patch MultiClusterService";
+    assert!(log.iter().all(is_of_hub), "{log:?}");
+    env.hub.refuses = None;
+    env.forget_writes().pass(Duration::from_secs(30));
+    let log = env.log();
+    assert!(is_of_hub(&log[0]), "{log:?}");
+    for line in ["member1 create Service", "member2 create ServiceImport"] {
+        assert!(log.iter().any(|written| written == line), "{log:?}");
+    }
+}
+
+#[test]
+fn companion_of_an_export_waits_for_no_finalizer() {
+    let mut env = env();
+    let edge = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
+    env.member("member1").member("member2").on_hub(foo());
+    env.on_hub(cluster("member1").annotated(&edge))
+        .on("member1", foo())
+        .on("member1", source("10.1.0.5"))
+        .on("member1", crate::fixtures::objects::export("foo"));
+    env.hub.refuses = Some((Kind::Mcs, Failure::new(FailureKind::Server, "not now")));
+    env.on_hub(exposure()).settle();
+    let companion = key("foo").companion();
+    let made = env.service("member1", &companion.name);
+    let owner = &made.expect("a companion")["metadata"]["annotations"][labels::OWNER];
+    assert_eq!(owner, "ServiceExport/foo");
 }
 
 #[test]

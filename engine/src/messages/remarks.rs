@@ -123,7 +123,8 @@ fn no_place(tier: &Tier, consumers: &[&ClusterName]) -> String {
             selector.same().next().unwrap_or_default()
         ),
         _ => format!(
-            "the Cluster of {all} has no {tier}, which {} names: kubectl mcs join {one} --{tier} NAME",
+            "the Cluster of {all} has no {tier}, which {} names: kubectl mcs join {one} \
+             --member-kubeconfig FILE --{tier} NAME",
             labels::PREFER
         ),
     }

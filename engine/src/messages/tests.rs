@@ -206,7 +206,7 @@ fn remarks_name_object_value_and_remedy() {
         ),
         (
             Remark::NoPlace(Tier::Zone, vec![&one, &two]),
-            "the Cluster of member1, member2 has no zone, which mcs.causeway.dev/prefer names: kubectl mcs join member1 --zone NAME",
+            "the Cluster of member1, member2 has no zone, which mcs.causeway.dev/prefer names: kubectl mcs join member1 --member-kubeconfig FILE --zone NAME",
         ),
         (
             ignored(Ignored::LocalPolicy),

@@ -1,5 +1,6 @@
 //! Reasons why a request to an API server failed. The text is stable while the failure is the same.
 
+use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -8,20 +9,24 @@ use kube::core::Status;
 
 /// Failed request: one line of bounded length.
 ///
-/// Failures are equal if they have the same kind and the same message of ours. The text of the API
-/// server is not compared: a request id in it would make each refusal another one.
+/// Failures are equal if they have the same kind, the same message of ours, and the same words
+/// without digits in the text of the other program. A request id, a time, an address or a counter
+/// in that text does not make each refusal another one.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Kind of failure.
     pub kind: FailureKind,
     message: Box<str>,
-    /// Text of the API server, if it is repeated.
+    /// Text of another program, such as the API server, if it is repeated.
     detail: Box<str>,
+    /// Whether that text is excluded from comparisons, as one that may have been cut: another part
+    /// of it may be left each time.
+    detail_varies: bool,
 }
 
 impl PartialEq for Failure {
     fn eq(&self, other: &Self) -> bool {
-        (self.kind, &self.message) == (other.kind, &other.message)
+        self.is_alike(other) && self.words() == other.words()
     }
 }
 
@@ -105,7 +110,38 @@ impl Failure {
             kind,
             message: bounds::foreign(message).into(),
             detail: bounds::foreign(detail).into(),
+            detail_varies: detail.len() >= bounds::FOREIGN_TEXT,
         }
+    }
+
+    /// Excludes the text of the other program from comparisons, because each of its replicas
+    /// writes another text.
+    #[must_use]
+    pub fn of_any_replica(self) -> Self {
+        Self {
+            detail_varies: true,
+            ..self
+        }
+    }
+
+    /// Whether two failures have the same kind and the same message of ours, whatever the other
+    /// program wrote.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        (self.kind, &self.message) == (other.kind, &other.message)
+    }
+
+    /// Returns the words that are compared. Their order is not: an API server may list its reasons
+    /// in any order.
+    fn words(&self) -> BTreeSet<&str> {
+        let compared = match self.detail_varies {
+            true => "",
+            false => &*self.detail,
+        };
+        let words = compared.split_whitespace();
+        let words = words.map(|word| word.trim_matches(|letter: char| !letter.is_alphanumeric()));
+        words
+            .filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()))
+            .collect()
     }
 
     /// Returns the failure of a deadline that passed without an answer.

@@ -6,15 +6,25 @@ use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, Network, ServiceKey};
 
 use super::clusterset::Imports;
+use super::copies::entry_names;
 use super::desired::{Companions, Desired, Members};
 use super::entry::{Entry, NoEntry, Site};
 use super::service;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
 
+/// Consumer of a service, as far as it needs companions.
+struct Consumer<'a> {
+    network: Network,
+    /// Names of its copies; `None` where causeway begins copies.
+    held: Option<BTreeSet<&'a str>>,
+}
+
 impl Companions {
     /// Plans the companions of one service, for the consumers of both exposures. Clusters that are
-    /// not joined, and services that lead to no other cluster, need none.
+    /// not joined, and services that lead to no other cluster, need none. In a consumer in which
+    /// causeway begins no copy, only existing copies of an entry need one: Karmada delivers the
+    /// service there, or the Service of the own name serves the import.
     pub(super) fn of(index: &Index, key: &ServiceKey, desired: &Desired) -> Self {
         let unsure = desired.clusterset.unsure;
         let mut companions = Self {
@@ -26,25 +36,31 @@ impl Companions {
         if !index.has_networks() {
             return companions;
         }
+        // A companion that an export needs too is on its behalf: it waits for no finalizer.
+        if let Imports::Wanted(imports) = &desired.clusterset.imports {
+            let exposure = Exposure::Clusterset;
+            let consumers = imports.iter().map(|(name, import)| {
+                Consumer::of(index, key, exposure, name, import.service.is_some())
+            });
+            let consumers: Vec<_> = consumers.collect();
+            let owner = format!("ServiceExport/{}", key.name);
+            for provider in &desired.clusterset.exporters {
+                companions.add(index, key, (exposure, &*owner), (provider, &*consumers));
+            }
+        }
         let mcs = index
             .multi_cluster_service(key)
             .filter(|mcs| !mcs.is_deleting());
         if let (Members::Wanted(members), Some(mcs)) = (&desired.members, mcs) {
+            let exposure = Exposure::Native;
+            let begins = desired.karmada.is_none();
             let consumers = desired.placement.consumers();
             let consumers = consumers.filter(|name| members.contains_key(*name));
-            let networks = consumers.map(|name| index.network(name)).collect();
+            let consumers = consumers.map(|name| Consumer::of(index, key, exposure, name, begins));
+            let consumers: Vec<_> = consumers.collect();
             let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
             for provider in desired.placement.providers() {
-                let of = (Exposure::Native, &*owner);
-                companions.add(index, key, of, (provider, &networks));
-            }
-        }
-        if let Imports::Wanted(imports) = &desired.clusterset.imports {
-            let networks = imports.keys().map(|name| index.network(name)).collect();
-            let owner = format!("ServiceExport/{}", key.name);
-            for provider in &desired.clusterset.exporters {
-                let of = (Exposure::Clusterset, &*owner);
-                companions.add(index, key, of, (provider, &networks));
+                companions.add(index, key, (exposure, &*owner), (provider, &*consumers));
             }
         }
         companions
@@ -55,10 +71,15 @@ impl Companions {
         index: &Index,
         key: &ServiceKey,
         (exposure, owner): (Exposure, &str),
-        (provider, networks): (&ClusterName, &BTreeSet<Network>),
+        (provider, consumers): (&ClusterName, &[Consumer<'_>]),
     ) {
         let own = index.network(provider);
-        let is_entered = networks.iter().any(|network| *network != own);
+        let entries = entry_names(exposure, provider, &key.name);
+        let is_entered = consumers.iter().any(|consumer| {
+            let held = consumer.held.as_ref();
+            let needs = held.is_none_or(|held| entries.iter().any(|name| held.contains(&**name)));
+            consumer.network != own && needs
+        });
         let leaves = index.is_being_removed(provider);
         let Some(member) = index.member(provider).filter(|_| is_entered && !leaves) else {
             return;
@@ -82,6 +103,27 @@ impl Companions {
             let wanted = self.wanted.entry(provider.clone());
             // A load balancer leads by node ports as well.
             wanted.or_insert_with(companion).ask_for(type_);
+        }
+    }
+}
+
+impl<'a> Consumer<'a> {
+    fn of(
+        index: &'a Index,
+        key: &ServiceKey,
+        exposure: Exposure,
+        name: &ClusterName,
+        begins: bool,
+    ) -> Self {
+        let held = || {
+            let member = index.member(name).into_iter();
+            let copies = member.flat_map(|member| member.copies(key));
+            let own = copies.filter(|(_, copy)| copy.view.is_of(index.hub_uid(), exposure));
+            own.map(|(name, _)| &**name).collect()
+        };
+        Self {
+            network: index.network(name),
+            held: (!begins).then(held),
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use self::decision::Request;
 pub(crate) use self::decision::{CopyDecision, Hold, Observation, Withdraw};
 use self::decision::{OfOthers, OfProvider, Ruling};
 pub(crate) use self::inputs::{Consumer, Origin};
-pub(crate) use self::name::copy_name;
+pub(crate) use self::name::{copy_name, entry_names};
 pub(crate) use self::skipped::MissingPorts;
 pub(crate) use self::skipped::Skipped;
 pub(crate) use self::template::NotCopied;

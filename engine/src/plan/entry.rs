@@ -17,10 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::domain::{
-    ClusterName, NodeAddress, PortId, Reach, ServiceKey, ServicePort, dns1123_label,
-};
-use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
+use causeway::domain::{ClusterName, NodeAddress, PortId, Reach, ServiceKey, ServicePort};
 
 use self::condition::Best;
 pub(crate) use self::refusal::{EntryUnknown, NoEntry, Why};
@@ -38,8 +35,6 @@ use crate::observed::service::{NodePorts, PortShape, ServiceKind, ServiceView};
 const ENDPOINTS_MAX: usize = 1000;
 /// Maximum number of hostnames of one load balancer that are used.
 const HOSTNAMES_MAX: usize = 16;
-/// Maximum number of bytes of a hostname (RFC 1123 subdomain, as API servers require it).
-const HOSTNAME_BYTES_MAX: usize = 253;
 
 /// Provider to which an entry leads.
 #[derive(Clone, Copy, Debug)]
@@ -378,7 +373,10 @@ impl<'a> Site<'a> {
         }
         let door = Door {
             service,
-            number: Box::new(|port| (!refuses(service, port)).then(|| port.number.into())),
+            number: Box::new(|port| {
+                let is_refused = service.refused_ports.contains(&port);
+                (!is_refused).then(|| port.number.into())
+            }),
         };
         Ok(Found::at_addresses(door, addresses.into_iter(), sources))
     }
@@ -501,30 +499,10 @@ impl Door<'_> {
     }
 }
 
-/// Whether a load balancer reports an error of a port on each address on which it reports on the
-/// port (core/v1 `PortStatus`).
-fn refuses(service: &ServiceView, port: PortId) -> bool {
-    let is_of_port = |one: &&PortStatus| {
-        one.port == i32::from(port.number) && *one.protocol == *port.protocol.as_str()
-    };
-    let of_address = |address: &LoadBalancerIngress| {
-        let mut ports = address.ports.iter().flatten();
-        ports
-            .find(is_of_port)
-            .is_some_and(|one| one.error.is_some())
-    };
-    !service.ingress.is_empty() && service.ingress.iter().all(of_address)
-}
-
-/// Lists the hostnames of a load balancer, at most sixteen. A text that is none is left out: its
-/// API server may be hostile.
+/// Lists the hostnames of a load balancer, at most sixteen.
 fn hostnames(service: &ServiceView) -> impl Iterator<Item = &str> {
     let ingress = service.ingress.iter().take(HOSTNAMES_MAX);
-    let hostnames = ingress.filter_map(|one| one.hostname.as_deref().filter(|_| one.ip.is_none()));
-    hostnames.filter(|name| {
-        let is_label = |label: &str| dns1123_label(label).is_ok();
-        name.len() <= HOSTNAME_BYTES_MAX && name.split('.').all(is_label)
-    })
+    ingress.filter_map(|one| one.hostname.as_deref().filter(|_| one.ip.is_none()))
 }
 
 impl<'a> Found<'a> {
@@ -573,7 +551,8 @@ fn nodes_of(
     Ok(found)
 }
 
-/// Returns all nodes: each leads to every endpoint.
+/// Returns all nodes: each leads to every endpoint. Of several nodes with one address, the first
+/// ready one by name stands for all.
 fn all_nodes(
     nodes: &Nodes,
     kind: NodeAddress,
@@ -581,10 +560,13 @@ fn all_nodes(
     sources: &[&Arc<SourceSlice>],
 ) -> Vec<EntryEndpoint> {
     let best = Best::of(sources);
-    let found = nodes.iter();
+    let mut nodes: Vec<_> = nodes.iter().collect();
+    nodes.sort_unstable_by_key(|node| (!node.is_ready, &node.name));
+    let found = nodes.into_iter();
     let found = found.flat_map(|node| at_node(node, kind, door, best));
     let mut found: Vec<_> = found.collect();
-    found.sort_unstable_by_key(|one| one.address);
+    found.sort_by_key(|one| one.address);
+    found.dedup_by_key(|one| one.address);
     found
 }
 

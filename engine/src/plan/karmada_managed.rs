@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::copies::yield_to_karmada::{lags, ready};
+use super::copies::yield_to_karmada::{lags, ready, undelivered_apart};
 use super::desired::{Desired, DesiredMember, KarmadaManaged};
 use super::inputs::Inputs;
 use super::placement::Placement;
@@ -33,16 +33,20 @@ pub(super) fn leave(service: DesiredService) -> DesiredService {
 /// Yields the copies of a consumer to Karmada's slices. Returns the gaps that remain.
 pub(super) fn leave_to_karmada(
     desired: &mut DesiredMember,
-    name: &ClusterName,
-    member: &Member,
+    index: &Index,
     key: &ServiceKey,
+    (name, member): (&ClusterName, &Member),
     providers: &[Provider<'_>],
 ) -> BTreeSet<Gap> {
     let consumer = || name.clone();
+    let hub = index.hub_uid();
     let copies = &mut desired.copies;
-    let undelivered = copies
-        .leave_to_karmada(member, key, key, Exposure::Native)
-        .into_iter();
+    let apart = providers.iter();
+    let apart = apart.filter(|provider| copies.entry(provider.name).is_some());
+    let apart = apart.flat_map(|provider| undelivered_apart(member, key, hub, provider));
+    let apart: Vec<_> = apart.collect();
+    let undelivered = copies.leave_to_karmada(index, member, key, Exposure::Native);
+    let undelivered = undelivered.into_iter().chain(apart);
     let endpoints = undelivered.map(|lacked| Gap::Endpoints {
         consumer: consumer(),
         provider: lacked.provider,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use causeway::domain::ClusterName;
 use serde_json::json;
 
-use super::{Outcome, Reconciler, cluster_id, earlier, profile};
+use super::{Outcome, Reconciler, cluster_id, earlier, member_uid, profile};
 use crate::model::{Item, Operation, TargetCluster, TimePoint, Write, status_patch};
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
@@ -54,7 +54,7 @@ impl Reconciler<'_> {
             None => {
                 let is_written = keeps_clusters && self.keep(name, cluster, &mut outcome);
                 // Two writes of one resourceVersion would conflict.
-                if !is_written && let Some(write) = cluster_id::write(self.index, name) {
+                if !is_written && let Some(write) = self.record(name, keeps_clusters) {
                     self.enqueue(&TargetCluster::Hub, &item, write, &mut outcome);
                 }
             }
@@ -72,7 +72,14 @@ impl Reconciler<'_> {
         outcome.into()
     }
 
-    /// Maintains finalizer and status of a Cluster. Returns true if a write is requested.
+    /// Returns the write that makes a Cluster record what its member reports of itself. Karmada
+    /// records UIDs on its own hubs.
+    fn record(&self, name: &ClusterName, keeps_clusters: bool) -> Option<Write> {
+        let uid = || member_uid::write(self.index, name).filter(|_| keeps_clusters);
+        cluster_id::write(self.index, name).or_else(uid)
+    }
+
+    /// Maintains finalizer and status of a Cluster. Returns true if a write is sent now.
     fn keep(&mut self, name: &ClusterName, cluster: &ClusterView, outcome: &mut Outcome) -> bool {
         let (index, now, item) = (self.index, self.now, Item::Cluster(name.clone()));
         if !cluster.finalizers.have_ours() {
@@ -90,18 +97,19 @@ impl Reconciler<'_> {
         let clusterset = member.and_then(|member| member.reported_membership(now).1);
         let damped = damped.into_iter().chain(clusterset).min();
         earlier(&mut outcome.again_at, damped.map(|at| at.instant));
-        let status = cluster::status(index, name, now);
-        let is_written = status.is_some();
-        if let Some(status) = status {
-            let fields = json!({
-                "kubernetesVersion": status.kubernetes_version,
-                "conditions": status.conditions,
-            });
-            let patch = status_patch(&cluster.resource_version, fields);
-            let write = Write::new(Operation::PatchClusterStatus(name.clone(), patch));
-            self.enqueue(&TargetCluster::Hub, &item, write, outcome);
-        }
-        is_written
+        let Some(status) = cluster::status(index, name, now) else {
+            return false;
+        };
+        let fields = json!({
+            "kubernetesVersion": status.kubernetes_version,
+            "conditions": status.conditions,
+        });
+        let patch = status_patch(&cluster.resource_version, fields);
+        let write = Write::new(Operation::PatchClusterStatus(name.clone(), patch));
+        let is_paused = self.is_paused(&write);
+        self.enqueue(&TargetCluster::Hub, &item, write, outcome);
+        // The records do not wait for a status that is refused.
+        !is_paused
     }
 }
 

@@ -564,6 +564,86 @@ fn status_is_written_while_the_finalizer_of_a_cluster_is_refused() {
 }
 
 #[test]
+fn id_is_recorded_while_the_status_of_a_cluster_is_refused() {
+    let mut env = both(true);
+    let refused = Failure::new(FailureKind::Forbidden, "forbidden");
+    env.hub.refuses_object = Some((ObjectId::ClusterStatus(name("member1")), refused));
+    let without = json!({"status": {"conditions": []}});
+    env.on_hub(cluster("member1").with(without))
+        .set_id("member1", "eu-1")
+        .pass(Duration::from_secs(60));
+    let cluster = stored(&env, "member1");
+    assert_eq!(cluster["status"]["conditions"], json!([]));
+    let recorded = &cluster["metadata"]["annotations"][labels::CLUSTER_ID];
+    assert_eq!(*recorded, "eu-1");
+    env.hub.refuses_object = None;
+    env.pass(Duration::from_secs(60));
+    assert!(ready(&env, "member1").starts_with("Ready True Synced"));
+    env.assert_at_rest();
+}
+
+/// Returns a Cluster whose agent gives the credentials.
+fn cluster_of_an_agent(name: &str) -> Object {
+    let annotations = json!({labels::TUNNEL: "true", labels::CREDENTIALS: labels::FROM_AGENT});
+    cluster(name).with(json!({"metadata": {"annotations": annotations}}))
+}
+
+#[test]
+fn uid_of_a_member_with_credentials_of_its_agent_is_recorded() {
+    let profile = json!({"metadata": {"labels": {labels::PROFILE_NAMESPACE: "fleet"}}});
+    let another = json!({"spec": {"id": "uid-of-another"}});
+    let of_agent = || cluster_of_an_agent("member1");
+    for (keeps_clusters, cluster, expected) in [
+        (true, of_agent(), json!("uid-of-member1")),
+        (true, of_agent().with(another), json!("uid-of-another")),
+        (true, of_agent().with(profile), json!(null)),
+        (true, cluster("member1"), json!(null)),
+        (false, of_agent(), json!(null)),
+    ] {
+        let mut env = both(keeps_clusters);
+        env.on_hub(cluster).settle();
+        assert_eq!(stored(&env, "member1")["spec"]["id"], expected);
+        env.assert_at_rest();
+    }
+}
+
+#[test]
+fn uid_is_recorded_of_a_synced_member_alone() {
+    let mut env = both(true);
+    let recorded = |env: &Environment| stored(env, "member1")["spec"]["id"].clone();
+    env.lose("member1")
+        .on_hub(cluster_of_an_agent("member1"))
+        .settle();
+    assert_eq!(recorded(&env), json!(null), "unreachable");
+    env.identify("member1", "uid-of-a-stranger", (1, 34))
+        .list("member1")
+        .settle();
+    assert_eq!(recorded(&env), json!(null), "another cluster");
+    env.introduce("member1").list("member1").settle();
+    assert_eq!(recorded(&env), "uid-of-member1");
+    // Somebody removes the record.
+    env.on_hub(cluster_of_an_agent("member1")).settle();
+    assert_eq!(recorded(&env), "uid-of-member1");
+    env.assert_at_rest();
+}
+
+#[test]
+fn uid_of_a_member_is_not_recorded_in_a_later_cluster() {
+    let mut env = both(true);
+    let recorded = |env: &Environment| stored(env, "member1")["spec"]["id"].clone();
+    let later = json!({"metadata": {"uid": "uid-of-a-later-cluster"}});
+    env.on_hub(cluster_of_an_agent("member1").with(later))
+        .settle();
+    assert_eq!(recorded(&env), json!(null));
+    env.engage("member1")
+        .identify("member1", "uid-of-another", (1, 34))
+        .list("member1")
+        .settle();
+    assert_eq!(recorded(&env), "uid-of-another");
+    env.assert_at_rest();
+}
+
+#[test]
 fn refused_finalizer_of_a_service_is_reported_and_withdraws_nothing() {
     let mut env = both(false);
     let refused = Failure::new(FailureKind::Forbidden, "forbidden");

@@ -106,7 +106,10 @@ impl Desk {
             answer,
         };
         let finished = self.write_queue.finished(&result, self.now.instant);
-        finished.retry_at.map(|at| at - self.now.instant)
+        let queue = self.write_queue.queues.get(&dispatch.target);
+        let failed = queue.and_then(|queue| queue.failed.get(dispatch.write.object()));
+        let failed = failed.filter(|_| finished.is_failed);
+        failed.map(|failed| failed.retry_at - self.now.instant)
     }
 
     /// Returns the number of failures in a row of a write, as far as it counts as failed.
@@ -428,6 +431,33 @@ fn a_member_that_answers_again_is_tried_at_once() {
     desk.write_queue.reset(&cluster("member1"));
     desk.wait(FOLD);
     assert_eq!(desk.enqueue("member1", "a", "x"), Enqueued::Accepted);
+}
+
+#[test]
+fn removed_member_leaves_nothing_waiting_and_nothing_under_way() {
+    let mut desk = wide();
+    desk.fail("member1", "c", FailureKind::Refused, 5);
+    desk.enqueue("member1", "a", "under way");
+    desk.enqueue("member2", "b", "under way");
+    let dispatches = desk.ready();
+    desk.enqueue("member1", "b", "waiting");
+    desk.write_queue.remove(&cluster("member1"));
+    assert!(!desk.write_queue.holds(&item("a")));
+    assert!(desk.write_queue.is_busy_with(&item("b")), "in member2");
+    assert_eq!(desk.failed("member1", "c"), None);
+    assert_eq!(desk.enqueue("member1", "a", "again"), Enqueued::Accepted);
+    let again = desk.write_queue.ready(desk.now.instant, |_| Some(8));
+    for dispatch in &dispatches {
+        assert_eq!(
+            desk.finish(dispatch, failure(FailureKind::Refused))
+                .is_some(),
+            dispatch.target == cluster("member2")
+        );
+    }
+    assert!(desk.write_queue.is_busy_with(&item("a")), "joined again");
+    assert_eq!(words(&again), ["again"]);
+    assert_eq!(desk.finish(&again[0], fine(&again[0])), None);
+    assert!(desk.ready().is_empty() && !desk.write_queue.holds(&item("a")));
 }
 
 #[test]

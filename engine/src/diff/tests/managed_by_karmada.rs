@@ -2,7 +2,7 @@
 
 use super::karmada::said;
 use super::*;
-use crate::fixtures::objects::{export, work};
+use crate::fixtures::objects::{export, node, work};
 
 /// Time for which Karmada may lag before the objects that consumers lack are reported.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,6 +39,31 @@ fn taken_over() -> Environment {
         .on_hub(work("member1", "foo-5d5d", "foo"))
         .settle();
     env
+}
+
+/// Returns the slice of member1, whose endpoint is on that node.
+fn on_node(node: &str) -> Object {
+    let ready = json!({"ready": true});
+    let pod = json!({"addresses": ["10.1.0.5"], "nodeName": node, "conditions": ready});
+    let slice = slice("foo-abc", "foo").port("http", 8080);
+    slice.endpoint_with(pod)
+}
+
+/// Returns an environment in which member1, of a network of its own, may provide foo to member2.
+fn across_networks() -> Environment {
+    let mut env = env();
+    let edge = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
+    env.member("member1").member("member2").on_hub(foo());
+    env.on_hub(cluster("member1").annotated(&edge));
+    env.on("member1", foo())
+        .on("member1", on_node("n1"))
+        .on("member1", node("n1", "192.168.1.1"));
+    env
+}
+
+fn has_companion(env: &Environment) -> bool {
+    let companion = key("foo").companion();
+    env.service("member1", &companion.name).is_some()
 }
 
 fn addresses(env: &Environment) -> Vec<String> {
@@ -108,6 +133,93 @@ fn nothing_is_begun_beside_karmada() {
     env.off("member2", Kind::Slice, &copy.metadata.name.expect("a name"));
     env.settle();
     assert_eq!(addresses(&env), ["10.1.0.7"]);
+}
+
+#[test]
+fn no_companion_is_begun_beside_karmada() {
+    let mut env = across_networks();
+    env.hear_works(true)
+        .on_hub(work("member1", "foo-5d5d", "foo"))
+        .on_hub(exposure())
+        .settle();
+    assert_eq!(env.log(), ["hub patch MultiClusterService"], "its status");
+    assert_eq!(finalizers(&env), Value::Null);
+    env.pass(PATIENCE + PATIENCE);
+    let lacking = "Not every ready endpoint is in every consumer: member2 has no Service foo; \
+         member2 lacks those of EndpointSlice foo-abc of member1";
+    assert_eq!(said(&env), lacking);
+    assert!(env.unreached.values().all(|count| *count == 0));
+}
+
+#[test]
+fn entry_and_companion_go_once_karmada_delivers_the_provider() {
+    // Node n9 is unknown, so the entry is too.
+    for last in ["n1", "n9"] {
+        let mut env = across_networks();
+        env.on_hub(exposure()).settle();
+        assert_eq!(addresses(&env), ["192.168.1.1"]);
+        env.hear_works(true)
+            .on_hub(work("member1", "foo-5d5d", "foo"))
+            .settle();
+        overwritten(&mut env, "member2");
+        env.on("member1", node("n1", "192.168.1.9")).settle();
+        env.on("member1", on_node(last)).settle();
+        assert_eq!(addresses(&env), ["192.168.1.9"], "{last}");
+        assert!(has_companion(&env), "{last}");
+        assert_eq!(finalizers(&env), json!([labels::FINALIZER]), "{last}");
+        let empty = json!({"endpoints": []});
+        env.on("member2", karmadas("foo-abc", "10.1.0.5").with(empty))
+            .settle();
+        assert_eq!(addresses(&env), ["192.168.1.9"], "{last}");
+
+        env.forget_writes();
+        env.on("member2", karmadas("foo-abc", "10.1.0.5")).settle();
+        assert_eq!(addresses(&env), ["10.1.0.5"], "{last}: Karmada's");
+        assert!(!has_companion(&env), "{last}");
+        assert_eq!(finalizers(&env), json!([]), "{last}");
+        let log = env.log();
+        let at = |part: &str| log.iter().position(|line| line == part);
+        let copy = at("member2 delete EndpointSlice");
+        let companion = at("member1 delete Service");
+        assert!(copy.is_some() && copy < companion, "{log:#?}");
+        assert_eq!(said(&env), ALL, "{last}");
+        env.assert_at_rest();
+    }
+}
+
+#[test]
+fn change_of_network_withdraws_nothing_beside_karmada() {
+    let edge = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
+    let apart = || cluster("member1").annotated(&edge);
+    let with_node_ports = foo().with(json!({"spec": {"type": "NodePort"}}));
+    for (before, after, service, served) in [
+        (cluster("member1"), apart(), foo(), "10.1.0.5"),
+        (cluster("member1"), apart(), with_node_ports, "10.1.0.5"),
+        (apart(), cluster("member1"), foo(), "192.168.1.1"),
+    ] {
+        let mut env = across_networks();
+        env.on_hub(before)
+            .on("member1", service)
+            .on_hub(exposure())
+            .settle();
+        assert_eq!(addresses(&env), [served]);
+        let had_companion = has_companion(&env);
+        env.hear_works(true)
+            .on_hub(work("member1", "foo-5d5d", "foo"))
+            .settle();
+        env.on_hub(after).settle();
+        assert_eq!(addresses(&env), [served]);
+        assert_eq!(has_companion(&env), had_companion);
+        env.lose("member2").restart().settle();
+        assert_eq!(has_companion(&env), had_companion, "member2 is unknown");
+        env.introduce("member2").list("member2").settle();
+        assert_eq!(addresses(&env), [served]);
+
+        env.on("member2", karmadas("foo-abc", "10.1.0.5")).settle();
+        assert_eq!(addresses(&env), ["10.1.0.5"], "Karmada's");
+        assert!(!has_companion(&env));
+        env.assert_at_rest();
+    }
 }
 
 #[test]

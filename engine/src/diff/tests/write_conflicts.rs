@@ -137,6 +137,9 @@ fn a_finalizer_that_somebody_takes_off_again_and_again_is_reported() {
         "{ready}"
     );
     assert_eq!(finalizers(&env), json!([]));
+    env.on("member1", source("10.1.0.9")).settle();
+    assert_eq!(finalizers(&env), json!([]));
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.9"]);
     env.pass(CONFLICT_PAUSE + MINUTE + MINUTE);
     assert_eq!(finalizers(&env), json!([labels::FINALIZER]));
     assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));

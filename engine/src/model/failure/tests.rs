@@ -130,21 +130,42 @@ fn what_an_api_server_answers_is_distinguished() {
 }
 
 #[test]
-fn failures_of_one_kind_are_equal_whatever_the_server_writes() {
+fn failures_are_equal_if_their_words_without_digits_are() {
     let refusal = |text: &str| Failure::from_status(&status(403, "Forbidden", text, ""));
-    assert_eq!(refusal("Ray ID: 00000001"), refusal("Ray ID: 00000002"));
+    let cut = |text: &str| format!("{text}{}", " many".repeat(bounds::FOREIGN_TEXT));
+    for (one, other, is_equal) in [
+        ("Ray ID: 00000001", "Ray ID: 00000002", true),
+        ("<b>id 9f8e7d6c</b>", "<b>id abc4def0</b>", true),
+        ("in 3s, at 10.0.0.1:443", "in 1m4s, at 10.0.0.2:443", true),
+        ("[no role, no rule]", "[no rule, no role]", true),
+        (r#"cannot list "pods""#, r#"cannot watch "pods""#, false),
+        ("exceeded quota: a", "denied by a policy: a", false),
+        (&cut("no role"), &cut("no rule"), true),
+    ] {
+        assert_eq!(refusal(one) == refusal(other), is_equal, "{one}, {other}");
+        let [one, other] = [one, other].map(|text| refusal(text).of_any_replica());
+        assert_eq!(one, other);
+    }
     let of_tls = |text| Failure::new(FailureKind::Tls, text);
     assert_ne!(
         of_tls("its certificate has expired"),
         of_tls("its certificate is for another name")
     );
+}
+
+#[test]
+fn noted_failure_has_the_first_text_of_its_last_reason() {
+    let refusal = |text: &str| Failure::from_status(&status(403, "Forbidden", text, ""));
     let mut last = None;
-    refusal("first").note(&mut last);
-    refusal("second").note(&mut last);
-    assert_eq!(
-        last.map(|last| last.to_string()).as_deref(),
-        Some("forbidden: first")
-    );
+    for (text, expected) in [
+        ("cannot list, try 1", "forbidden: cannot list, try 1"),
+        ("cannot list, try 2", "forbidden: cannot list, try 1"),
+        ("cannot watch, try 3", "forbidden: cannot watch, try 3"),
+    ] {
+        refusal(text).note(&mut last);
+        let noted = last.as_ref().map(Failure::to_string);
+        assert_eq!(noted.as_deref(), Some(expected));
+    }
 }
 
 #[test]

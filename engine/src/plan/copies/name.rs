@@ -33,3 +33,14 @@ pub(crate) fn copy_name(
         .trim_end_matches(['-', '.']);
     format!("{prefix}{provider}-{cut}-{hash}").into()
 }
+
+/// Returns the names of the copies of an entry, one for each address family: its slices are named
+/// after the Service.
+pub(crate) fn entry_names(
+    exposure: Exposure,
+    provider: &ClusterName,
+    service: &str,
+) -> [Arc<str>; 2] {
+    let families = [AddressType::Ipv4, AddressType::Ipv6];
+    families.map(|family| copy_name(exposure, provider, service, family))
+}

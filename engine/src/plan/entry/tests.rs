@@ -506,6 +506,8 @@ fn cluster_that_reaches_all_by_load_balancers_makes_none() {
     assert_eq!(env.copies("member2", "foo"), []);
     let ready = env.says("foo", "Ready");
     assert!(ready.contains("is not of type LoadBalancer"), "{ready}");
+    let companion = key("foo").companion();
+    assert_eq!(env.service("member1", &companion.name), None);
 }
 
 #[test]
@@ -622,6 +624,18 @@ fn order_of_endpoints_does_not_decide_conditions_of_an_entry() {
         let conditions = copy.endpoints[0].conditions.as_ref();
         let terminating = conditions.and_then(|all| all.terminating);
         assert_eq!(terminating, Some(false), "{order:?}");
+    }
+}
+
+#[test]
+fn ready_node_stands_for_others_of_its_address() {
+    let unready = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    for (ready, lost) in [("n1", "n2"), ("n2", "n1")] {
+        let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+        env.on("member1", node(ready, "192.168.1.1"))
+            .on("member1", node(lost, "192.168.1.1").with(unready.clone()))
+            .settle();
+        assert_eq!(reached(&env).0, [("192.168.1.1".to_owned(), Some(true))]);
     }
 }
 

@@ -257,6 +257,15 @@ fn companion_goes_once_a_lost_cluster_that_holds_no_copy_is_back() {
 }
 
 #[test]
+fn companion_stays_while_a_consumer_has_lost_its_credentials() {
+    let mut env = provided("node-ports", json!({}));
+    env.pull_without_credentials("member2").settle();
+    assert!(env.service("member1", &companion()).is_some());
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(env.service("member1", &companion()), None);
+}
+
+#[test]
 fn companion_stays_the_entry_while_the_provider_holds_copies() {
     let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
     let three = slice("foo-three", "foo").port("http", 8080);

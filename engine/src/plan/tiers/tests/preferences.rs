@@ -345,7 +345,7 @@ fn ready_names_the_clusters_whose_region_is_not_known() {
     assert!(!said.contains("region"), "{said}");
     env.on_hub(cluster("member3")).settle();
     let said = env.says("foo", "Ready");
-    let expected = "the Cluster of member3 has no region, which mcs.causeway.dev/prefer names: kubectl mcs join member3 --region NAME";
+    let expected = "the Cluster of member3 has no region, which mcs.causeway.dev/prefer names: kubectl mcs join member3 --member-kubeconfig FILE --region NAME";
     assert!(
         said.starts_with("True") && said.contains(expected),
         "{said}"

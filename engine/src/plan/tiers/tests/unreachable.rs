@@ -5,13 +5,14 @@ use std::time::Duration;
 use causeway::api::condition::find;
 use causeway::api::labels;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 
 use super::preferences::{
     MEMBERS, derived_standings, exported, native, source, standings, three, unusable,
 };
 use crate::fixtures::annotations::located;
-use crate::fixtures::objects::{Kind, Object, cluster, export, foo};
+use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs};
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, key, name};
 use crate::model::slice::Exposure;
@@ -174,6 +175,30 @@ fn what_is_headless_keeps_its_endpoints_for_dns_shows_ready_ones_alone() {
     env.settle().lose("member3").pass(MINUTE * 2);
     let kept = "member1: ready, member2: ready, member3: ready";
     assert_eq!(derived_standings(&env, "member1"), kept);
+}
+
+#[test]
+fn consumer_whose_own_service_is_headless_keeps_its_endpoints() {
+    for (annotation, value) in [
+        (labels::UNREACHABLE, "standby"),
+        (labels::PREFER, "local, any"),
+        (labels::SHARE, "cluster/member2=10%, rest"),
+    ] {
+        let mut env = three();
+        env.on("member1", foo().headless())
+            .on_hub(foo())
+            .on_hub(mcs("foo").annotated(&json!({annotation: value})))
+            .settle();
+        env.lose("member3").pass(MINUTE * 2);
+        let kept = "member2: ready, member3: ready";
+        assert_eq!(standings(&env, "member1"), kept, "{annotation}");
+        let plan = env.plan("foo");
+        let chooses = ["member1", "member2"].map(|consumer| {
+            let copies = plan.copies_in(Exposure::Native, &name(consumer));
+            copies.is_some_and(|copies| copies.tiers.is_some() || copies.shares.is_some())
+        });
+        assert_eq!(chooses, [false, true], "{annotation}");
+    }
 }
 
 #[test]
@@ -377,21 +402,57 @@ fn restart_leaves_the_start_of_an_outage_in_statuses() {
     assert_eq!(unused(&env, "member3"), None);
 }
 
+/// Returns the reason of Ready of member3's Cluster, and its last transition.
+fn ready(env: &Environment) -> (String, Timestamp) {
+    let cluster = env.hub.get(Kind::Cluster, "", "member3");
+    let cluster = cluster.expect("a Cluster");
+    let all: Vec<Condition> = decode(cluster["status"]["conditions"].clone());
+    let ready = find(&all, "Ready").expect("a condition").clone();
+    (ready.reason, ready.last_transition_time.0)
+}
+
+#[test]
+fn restart_leaves_a_recorded_outage_until_the_member_answers() {
+    let mut env = native(json!({}));
+    env.keeps_clusters = true;
+    env.restart().settle();
+    env.lose("member3").pass(MINUTE * 5);
+    let lost = ready(&env);
+    assert_eq!(lost.0, "Unreachable");
+    // The next process has tried no request yet.
+    env.restart().engage("member3").settle();
+    assert_eq!(ready(&env), lost);
+    env.lose("member3").pass(MINUTE);
+    assert_eq!(ready(&env), lost);
+    env.introduce("member3").list("member3").settle();
+    let (synced, since) = ready(&env);
+    assert_eq!(synced, "Synced");
+    assert!(since > lost.1);
+}
+
+#[test]
+fn another_reason_than_a_recorded_outage_does_not_stay() {
+    let mut env = native(json!({}));
+    env.keeps_clusters = true;
+    env.restart().settle();
+    env.lose("member3").pass(MINUTE * 5);
+    env.restart().engage("member3").settle();
+    assert_eq!(ready(&env).0, "Unreachable");
+    let other = json!({
+        "type": "Ready", "status": "False", "reason": "Refused", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let written = json!({"status": {"conditions": [other]}});
+    env.on_hub(cluster("member3").with(written)).settle();
+    assert_eq!(ready(&env).0, "Syncing");
+}
+
 #[test]
 fn outage_begins_when_the_member_is_lost_whatever_was_wrong_before() {
     let mut env = native(json!({}));
     env.keeps_clusters = true;
     env.identify("member3", "uid-of-a-stranger", (1, 34))
         .settle();
-    let ready = |env: &crate::fixtures::Environment| {
-        let cluster = env
-            .hub
-            .get(Kind::Cluster, "", "member3")
-            .expect("a Cluster");
-        let all: Vec<Condition> = decode(cluster["status"]["conditions"].clone());
-        let ready = find(&all, "Ready").expect("a condition").clone();
-        (ready.reason, ready.last_transition_time.0)
-    };
     let (refused, since) = ready(&env);
     env.pass(MINUTE)
         .identify("member3", "uid-of-member3", (1, 34));

@@ -1,6 +1,7 @@
 //! Scenarios of services that Karmada's own controllers manage or import.
 
 use super::*;
+use crate::fixtures::objects::node;
 use crate::model::{HubEvent, Signal};
 
 fn karmadas(object: Object) -> Object {
@@ -29,6 +30,20 @@ fn managed() -> Environment {
     let mut env = beside();
     env.on_hub(work("member1", "foo-5d5d", "foo"));
     env.settle();
+    env
+}
+
+/// Returns an environment in which Karmada manages the service, and the consumer reaches member2,
+/// which is of another network, by a companion.
+fn managed_across_networks() -> Environment {
+    let mut env = beside();
+    let conditions = json!({"ready": true, "serving": true, "terminating": false});
+    let pod = json!({"addresses": ["10.2.0.1"], "nodeName": "n1", "conditions": conditions});
+    env.on("member2", pods("member2").with(json!({"endpoints": [pod]})))
+        .on("member2", node("n1", "192.168.2.1"));
+    let edge = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
+    env.on_hub(annotated(cluster("member2"), edge)).settle();
+    env.on_hub(work("member1", "foo-5d5d", "foo")).settle();
     env
 }
 
@@ -75,6 +90,12 @@ pub(super) const RULES: &[Rule] = &[
         begin: managed,
         change: |env| env.on(CONSUMER, delivered("", "foo", "10.2.0.9")),
         left: "member1 member2",
+    },
+    Rule {
+        name: "Karmada delivers a slice of a provider of another network",
+        begin: managed_across_networks,
+        change: |env| env.on(CONSUMER, delivered("", "foo", "10.2.0.1")),
+        left: "member1",
     },
     Rule {
         name: "a copy is deleted beside Karmada",
