@@ -48,6 +48,8 @@ const PLANNING: Duration = Duration::from_millis(2);
 pub const STALLED: Duration = Duration::from_secs(60);
 /// Longest pause between two turns.
 const IDLE: Duration = Duration::from_secs(10);
+/// Name of the hub in metrics.
+const HUB: &str = "hub";
 /// Parts of the loop.
 pub struct Parts {
     /// All that is known.
@@ -325,6 +327,12 @@ impl Controller {
     }
 
     fn reconcile(&mut self, item: Item, now: TimePoint) {
+        // Lists of other members change the number, too.
+        if let Item::Cluster(name) = &item
+            && self.parts.index.cluster(name).is_some()
+        {
+            self.show_suspended_deletions(name.as_str());
+        }
         if !self.parts.index.is_hub_listed() || !self.leads {
             if let Item::Cluster(name) = &item {
                 self.forget_if_gone(name, now);
@@ -399,6 +407,7 @@ impl Controller {
     fn measure(&self) {
         let (keys, oldest) = (self.queue.len(), self.queue.oldest());
         self.parts.metrics.queue(keys, oldest);
+        self.show_suspended_deletions(HUB);
     }
 }
 

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn page_beyond_its_maximum_is_not_read_to_its_end() {
-        let whole = br#"{"metadata": {"resourceVersion": "7"}, "items": [1, 2]}"#;
+        let whole = br#"{"kind": "List", "metadata": {"resourceVersion": "7"}, "items": [1, 2]}"#;
         let read = |most| {
             let from = pin!(BufReader::with_capacity(7, &whole[..]));
             let (mut held, mut objects) = (Vec::new(), 0);

@@ -132,9 +132,13 @@ fn of_proxy(error: &ProxyError) -> Failure {
                 StatusCode::NOT_IMPLEMENTED => FailureKind::Invalid,
                 _ => FailureKind::Network,
             };
-            // The detail differs between replicas of causeway-tunnel, and a status is written once.
             let (message, detail) = reason.split_once(": ").unwrap_or((reason, ""));
-            return Failure::quoting(kind, message, detail);
+            let failure = Failure::quoting(kind, message, detail);
+            // Each replica of causeway-tunnel gives another detail, and a status is written once.
+            return match *status {
+                StatusCode::SERVICE_UNAVAILABLE => failure.of_any_replica(),
+                _ => failure,
+            };
         }
         _ => return Failure::new(FailureKind::Network, error.to_string()),
     };

@@ -280,6 +280,15 @@ impl Fleet {
             .collect()
     }
 
+    /// Notes that the Cluster of a member records the UID that the member has reported, so that the
+    /// record does not engage the member again.
+    pub fn note_recorded_uid(&mut self, name: &ClusterName) {
+        let recorded_uid = self.recorded_uid(name);
+        if let Some(engaged) = self.engagements.get_mut(name) {
+            engaged.recorded_uid = recorded_uid;
+        }
+    }
+
     /// Engages a member as its Cluster and its Secret are now. Where these are invalid, one that is
     /// engaged keeps its last connection until it is disengaged: a mistake on the hub proves
     /// nothing about the member, and a Secret that goes before its Cluster is no reason to leave

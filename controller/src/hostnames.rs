@@ -3,6 +3,10 @@
 //! The system's resolver is asked, as it is for API servers. It gives no time to live, so each
 //! hostname is looked up again every ten seconds: the records of load balancers live for a minute.
 //!
+//! A hostname with a dot is looked up as an absolute name: a wildcard record in a search domain of
+//! the pod would answer first, or for a name that does not exist. `/etc/hosts`, and with it
+//! `hostAliases` of the pod, does not apply to it, because it has no absolute names.
+//!
 //! A member chooses the hostnames of its load balancers, and their DNS servers may answer late or
 //! never. Each hostname has its own due time, and those that answer promptly have lookups reserved.
 
@@ -41,8 +45,17 @@ pub async fn run(hostnames: watch::Receiver<BTreeSet<Box<str>>>, events: mpsc::S
 
 /// Asks the system's resolver for the addresses of a hostname.
 async fn system(host: Box<str>) -> io::Result<Vec<IpAddr>> {
-    let found = tokio::net::lookup_host((&*host, 0)).await?;
+    let found = tokio::net::lookup_host((absolute(&host), 0)).await?;
     Ok(found.map(|address| address.ip()).collect())
+}
+
+/// Returns a hostname as an absolute name. A single label stays relative: only `/etc/hosts` and
+/// search domains have such names.
+fn absolute(host: &str) -> String {
+    match host.contains('.') {
+        true => format!("{host}."),
+        false => host.to_owned(),
+    }
 }
 
 async fn look_up_all<F>(
@@ -398,6 +411,17 @@ mod tests {
         schedule.follow(&BTreeSet::new(), now);
         assert!(!schedule.end(&lookup, true, now));
         assert_eq!((schedule.running, schedule.slow), (0, 0));
+    }
+
+    #[test]
+    fn search_domains_answer_for_no_name_with_a_dot() {
+        for (host, looked_up) in [
+            ("lb.example", "lb.example."),
+            ("a.b.c.d.lb.example", "a.b.c.d.lb.example."),
+            ("localhost", "localhost"),
+        ] {
+            assert_eq!(absolute(host), looked_up);
+        }
     }
 
     #[tokio::test]

@@ -262,16 +262,16 @@ impl Election {
 
     /// Attempts to take or renew the Lease once, and returns the pause before the next attempt.
     async fn campaign(&mut self, leadership: &watch::Sender<Leadership>) -> Duration {
-        let current = leadership.borrow().clone();
+        let (begun, current) = (Instant::now(), leadership.borrow().clone());
         let patience = match current {
-            Leadership::Leader { until } => until.saturating_duration_since(Instant::now()),
+            Leadership::Leader { until } => until.saturating_duration_since(begun),
             Leadership::Follower { .. } => self.settings.duration,
         };
         let attempt = timeout(patience, self.attempt()).await;
         match attempt.unwrap_or(Err(Failure::timeout())) {
             Ok(next) => {
                 self.reported = None;
-                let pause = self.until_next(&next);
+                let pause = self.until_next(&next, begun.elapsed());
                 publish(leadership, next, &self.place);
                 pause
             }
@@ -403,12 +403,16 @@ impl Election {
         }
     }
 
-    fn until_next(&self, leadership: &Leadership) -> Duration {
+    /// Returns the pause after an attempt that took `taken`. A leader's pause counts from the start
+    /// of the attempt: its claim ends `renew_deadline` after the renewal was sent.
+    fn until_next(&self, leadership: &Leadership, taken: Duration) -> Duration {
         match (
             leadership,
             decide(self.seen.as_ref(), Instant::now(), &self.settings),
         ) {
-            (Leadership::Leader { .. }, _) => self.jitter(self.settings.period),
+            (Leadership::Leader { .. }, _) => {
+                self.jitter(self.settings.period).saturating_sub(taken)
+            }
             (Leadership::Follower { .. }, Move::Wait { expires, .. }) => self
                 .jitter(self.settings.look)
                 .min(expires.saturating_duration_since(Instant::now())),

@@ -8,7 +8,8 @@
 //! # Guarantees
 //! - [`Signal::Listed`] holds all that the API server held at one moment not before the request.
 //! - After [`Signal::Connected`], and until [`Signal::Failed`], changes are reported as they
-//!   happen.
+//!   happen. If an API server ends a watch within five seconds, they are reported after a pause, of
+//!   [`Settings::last_retry`] at most. The log says so once five watches in a row ended like this.
 //! - Where the deletion guard ([`causeway_engine::evidence::relist`]) suspends the deletions that a
 //!   list suggests, the objects of the list are reported one by one, and a second list is requested
 //!   over a new connection half a minute later.
@@ -259,6 +260,7 @@ where
             version: String::new(),
             outage: None,
             connected_at: None,
+            early_ends: 0,
             scoped,
             read,
             wrap,

@@ -16,6 +16,9 @@ pub enum Unreadable {
     /// The metadata can be read, and nothing else.
     #[error("only its metadata can be read")]
     Content,
+    /// The answer is another object than a list, or a list without a resourceVersion.
+    #[error("the answer is not a list with a resourceVersion")]
+    NoList,
     /// The object has more bytes than the caller accepts.
     #[error("it is too long")]
     TooLong,

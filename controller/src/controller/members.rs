@@ -14,7 +14,7 @@ use causeway_engine::reconcile::{
 use causeway_engine::removal::Leftovers;
 use kube::Resource as _;
 
-use super::{Controller, Parts, SourceChange};
+use super::{Controller, HUB, Parts, SourceChange};
 use crate::clock;
 use crate::event::Round;
 use crate::event_recorder::reference;
@@ -55,7 +55,6 @@ impl Controller {
             HubEvent::Clusters(signal) => self.parts.fleet.note_clusters(signal),
             _ => Default::default(),
         };
-        let before = self.parts.index.hub_suspended_deletions();
         let changed = self.multi_cluster_service_of(&event);
         let stood = changed.as_ref().map(|key| self.asked_for(key));
         self.parts.index.apply_hub(event, now);
@@ -66,10 +65,6 @@ impl Controller {
                 cluster: TargetCluster::Hub.name().to_owned(),
                 kind: Kind::MultiClusterService,
             });
-        }
-        let suspended = self.parts.index.hub_suspended_deletions();
-        if suspended != before {
-            self.parts.metrics.deletions_suspended("hub", suspended);
         }
         for name in touched {
             if let Some(cluster) = self.parts.index.cluster(&name) {
@@ -145,6 +140,9 @@ impl Controller {
     /// Engages a member as its Cluster and its Secret are now, and notes what is wrong with them.
     pub(super) fn engage(&mut self, name: &ClusterName) {
         let stood = self.parts.index.member_state(name);
+        if self.parts.index.note_recorded_uid(name) {
+            self.parts.fleet.note_recorded_uid(name);
+        }
         let configuration = match self.parts.fleet.reconsider(name) {
             Outcome::Pending => return,
             Outcome::Awaited => Configuration::Awaited,
@@ -242,14 +240,25 @@ impl Controller {
         if of_paths {
             self.note_paths(name);
         }
-        let suspended = suspended(self);
-        if suspended != before {
-            self.parts
-                .metrics
-                .deletions_suspended(name.as_str(), suspended);
+        if suspended(self) != before {
             self.confirm_deletions(name, now);
         }
         self.note_state(name, &stood);
+    }
+
+    /// Shows the number of suspended deletions of the hub or a member. A member may be called hub
+    /// too.
+    pub(super) fn show_suspended_deletions(&self, cluster: &str) {
+        let index = &self.parts.index;
+        let member = index.member(cluster);
+        let of_member = member.map_or(0, |member| member.suspended_deletions().count);
+        let of_hub = match cluster {
+            HUB => index.hub_suspended_deletions(),
+            _ => 0,
+        };
+        self.parts
+            .metrics
+            .deletions_suspended(cluster, of_member + of_hub);
     }
 
     fn note_state(&mut self, name: &ClusterName, stood: &MemberState) {
@@ -319,7 +328,7 @@ impl Controller {
         self.parts.index.remove_cluster(name);
         self.parts
             .write_queue
-            .reset(&TargetCluster::Member(name.clone()));
+            .remove(&TargetCluster::Member(name.clone()));
         self.parts.metrics.forget_member(name);
     }
 }

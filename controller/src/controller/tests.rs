@@ -1,9 +1,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use causeway::api::{self, labels};
 use causeway::process::Process;
+use causeway_engine::model::slice::ObservedSlice;
+use causeway_engine::model::{HubEvent, MemberEvent, Signal};
 use causeway_engine::write_queue::WriteLimits;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Config;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::*;
@@ -77,4 +84,94 @@ async fn dropped_write_does_not_idle_a_renewed_leader() {
             .expect("the answer is applied");
         assert_eq!(controller.leads, is_leader);
     }
+}
+
+/// Returns a Cluster of that name and UID.
+fn cluster(name: &str, uid: &str) -> api::Cluster {
+    let metadata = json!({ "name": name, "uid": uid, "resourceVersion": "1" });
+    let cluster = json!({ "metadata": metadata, "spec": { "syncMode": "Push" } });
+    serde_json::from_value(cluster).expect("a Cluster")
+}
+
+/// Returns a copy of a source of a provider.
+fn copy(provider: &str) -> ObservedSlice {
+    let copy = json!({
+        "metadata": {
+            "namespace": "shop",
+            "name": format!("foo-{provider}"),
+            "uid": provider,
+            "resourceVersion": "1",
+            "labels": {
+                labels::SERVICE_NAME: "foo",
+                labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER,
+                labels::HUB: "hub-uid",
+                labels::SOURCE_CLUSTER: provider,
+            },
+            "annotations": { labels::SOURCE: "source/1" },
+        },
+        "addressType": "IPv4",
+        "endpoints": [],
+    });
+    let copy: EndpointSlice = serde_json::from_value(copy).expect("an EndpointSlice");
+    ObservedSlice::read(&copy)
+}
+
+/// Takes turns until the metrics show these numbers of suspended deletions.
+async fn shows_suspended_deletions(
+    controller: &mut Controller,
+    events: &mut mpsc::Receiver<Event>,
+    expected: &[(&str, usize)],
+) {
+    let follower = Leadership::Follower { holder: None };
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    controller.parts.metrics.register(&mut registry);
+    let is_shown = |text: &str, (cluster, count): &(&str, usize)| {
+        let name = "causeway_controller_deletions_suspended";
+        let expected = format!("{name}{{cluster=\"{cluster}\"}} {count}");
+        text.lines().any(|line| line == expected)
+    };
+    let shown = async {
+        while !expected.iter().all(|one| is_shown(&text, one)) {
+            controller.turn(events, &follower);
+            text.clear();
+            encode(&mut text, &registry).expect("the metrics");
+            tokio::task::yield_now().await;
+        }
+    };
+    let shown = timeout(Duration::from_secs(10), shown).await;
+    assert!(shown.is_ok(), "{expected:?} are not in\n{text}");
+}
+
+#[tokio::test]
+async fn deletions_that_another_members_list_suggests_are_shown() {
+    let (_sender, leadership) = watch::channel(Leadership::Follower { holder: None });
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let process = Process::start(loopback).await.expect("a process");
+    let (mut controller, mut events) = controller(&process, &leadership);
+    let [provider, consumer] =
+        ["provider", "consumer"].map(|name| ClusterName::try_from(name).expect("a name"));
+    let index = &mut controller.parts.index;
+    let clusters = vec![cluster("provider", "a"), cluster("consumer", "b")];
+    index.apply_hub(HubEvent::Clusters(Signal::Listed(clusters)), clock::now());
+    index.engage(&provider, 1, None);
+    index.engage(&consumer, 1, None);
+    let copies = vec![copy("provider"), copy("lost")];
+    for (name, slices) in [(provider.clone(), Vec::new()), (consumer, copies)] {
+        let event = MemberEvent::Slices(Signal::Listed(slices));
+        let generation = 1;
+        controller.apply(Event::Member {
+            name,
+            generation,
+            event,
+        });
+    }
+    let expected = [("provider", 1), ("consumer", 0), ("hub", 1)];
+    shows_suspended_deletions(&mut controller, &mut events, &expected).await;
+
+    let index = &mut controller.parts.index;
+    let again = Signal::Applied(cluster("provider", "c"));
+    index.apply_hub(HubEvent::Clusters(again), clock::now());
+    index.engage(&provider, 2, None);
+    let expected = [("provider", 0)];
+    shows_suspended_deletions(&mut controller, &mut events, &expected).await;
 }

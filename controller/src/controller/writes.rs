@@ -139,7 +139,7 @@ impl Controller {
             }
             Err(failure) => {
                 tracing::warn!(cluster, namespace, name, kind, verb, error = %failure, "write failed");
-                self.failed(&dispatch, &failure, finished);
+                self.failed(&dispatch, &failure, finished.lasting_attempts);
             }
         }
         let priority = match may_wait {
@@ -224,7 +224,7 @@ impl Controller {
         }
     }
 
-    fn failed(&mut self, dispatch: &Dispatch, failure: &Failure, finished: Finished) {
+    fn failed(&mut self, dispatch: &Dispatch, failure: &Failure, attempts: Option<u32>) {
         let Dispatch { item, write, .. } = dispatch;
         self.parts.metrics.retried();
         if let TargetCluster::Member(name) = &dispatch.target {
@@ -233,11 +233,7 @@ impl Controller {
                 write,
                 failure,
             };
-            let attempts = finished.lasting_attempts;
             self.parts.index.note_refusal(name, rejected, attempts);
-        }
-        if let Some(at) = finished.retry_at {
-            self.queue.at(item.clone(), at);
         }
     }
 

@@ -71,18 +71,21 @@ async fn request_on_a_connection_that_was_just_closed_is_a_lost_connection() {
 }
 
 #[test]
-fn refusals_of_the_tunnel_that_differ_in_details_are_one_failure() {
-    let status = http::StatusCode::SERVICE_UNAVAILABLE;
-    let refused = |detail: &str| {
-        let reason = format!("its agent is not connected to causeway-tunnel: {detail}");
+fn refusals_by_replicas_of_the_tunnel_that_differ_in_details_are_one_failure() {
+    let refused = |status, detail: &str| {
+        let reason = format!("its agent refuses: {detail}");
         classify(&service(io::Error::other(ProxyError::Tunnel {
             status,
             reason,
         })))
     };
-    let one = refused("since 2026-11-27T02:00:00Z, last from 203.0.113.7");
-    assert!(one.is_connection() && one.to_string().ends_with("last from 203.0.113.7"));
-    assert_eq!(one, refused("not since its start"));
+    let [one, other] = ["since 02:00, last from 203.0.113.7", "not since its start"];
+    let status = http::StatusCode::SERVICE_UNAVAILABLE;
+    let failure = refused(status, one);
+    assert!(failure.is_connection() && failure.to_string().ends_with(one));
+    assert_eq!(failure, refused(status, other));
+    let of_agent = [one, other].map(|detail| refused(http::StatusCode::BAD_GATEWAY, detail));
+    assert_ne!(of_agent[0], of_agent[1]);
 }
 
 #[test]

@@ -35,7 +35,9 @@ impl Fleet {
             }
             Signal::Applied(profile) => {
                 self.put_profile(profile);
-                self.made_in(namespace)
+                let cluster = self.clusters.get_key_value(&*profile.id.name);
+                let made = cluster.filter(|(_, one)| profile_id(one).as_ref() == Some(&profile.id));
+                made.into_iter().map(|(name, _)| name.clone()).collect()
             }
             Signal::Deleted(profile) => {
                 self.drop_profile(profile.id.clone());

@@ -29,11 +29,11 @@ fn secret(token: &str) -> Secret {
     }))
 }
 
-#[tokio::test]
-async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
+/// Returns a fleet that reads Secret `edge`, and the receiver of its events.
+async fn fleet() -> (Process, Fleet, mpsc::Receiver<Event>) {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let process = Process::start(loopback).await.expect("a process");
-    let (events, _received) = mpsc::channel(1);
+    let (events, received) = mpsc::channel(1);
     let credentials = Credentials {
         allow_insecure: true,
         secret_namespaces: vec!["karmada-cluster".to_owned()],
@@ -42,6 +42,33 @@ async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
     let settings = member::Settings::default();
     let mut fleet = Fleet::new(credentials, settings, events, process.tasks.clone());
     fleet.note_secrets("karmada-cluster", Signal::Listed(vec![secret("dG9rZW4=")]));
+    (process, fleet, received)
+}
+
+#[tokio::test]
+async fn record_of_the_reported_uid_does_not_engage_a_member_again() {
+    let (_process, mut fleet, _received) = fleet().await;
+    let edge = ClusterName::try_from("edge").expect("a name");
+    for (recorded, is_reported, expected) in [
+        (None, false, Outcome::Engaged(1)),
+        (Some("uid"), true, Outcome::Unchanged),
+        (Some("uid"), false, Outcome::Unchanged),
+        (Some("another"), false, Outcome::Engaged(2)),
+        (None, false, Outcome::Engaged(3)),
+    ] {
+        let mut cluster = pulled(true);
+        cluster.spec.id = recorded.map(str::to_owned);
+        fleet.note_clusters(&Signal::Applied(cluster));
+        if is_reported {
+            fleet.note_recorded_uid(&edge);
+        }
+        assert_eq!(fleet.reconsider(&edge), expected, "{recorded:?}");
+    }
+}
+
+#[tokio::test]
+async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
+    let (_process, mut fleet, _received) = fleet().await;
     let edge = ClusterName::try_from("edge").expect("a name");
     let lost = ConfigurationError::PullWithoutCredentials;
     for (credentials, expected) in [

@@ -133,7 +133,8 @@ async fn works_are_watched_once_the_hub_serves_them() {
         id: "karmada-es-a/w".into(),
         service: Some(ServiceKey::new("shop", "foo")),
     };
-    let list = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{work}]}}"#);
+    let list =
+        format!(r#"{{"kind":"WorkList","metadata":{{"resourceVersion":"1"}},"items":[{work}]}}"#);
     followed.request().await.answer(200, &list).await;
     match followed.reported().await {
         HubEvent::Works(Signal::Listed(works)) => {

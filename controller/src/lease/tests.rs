@@ -1,3 +1,7 @@
+use http::{Request, Response};
+use kube::client::Body;
+use tower::{BoxError, service_fn};
+
 use super::*;
 
 fn settings(identity: &str) -> Settings {
@@ -156,6 +160,40 @@ fn a_holder_stops_before_anybody_else_may_begin() {
     assert!(settings.period.mul_f64(1.25) + settings.request_deadline < settings.renew_deadline);
     let followed = settings.duration + settings.look.mul_f64(1.25);
     assert!(followed < Duration::from_secs(15), "{followed:?}");
+}
+
+/// Returns a candidate that holds the Lease, at a hub that answers each request so late.
+fn holder_at_late_hub(late: Duration, settings: Settings) -> Election {
+    let hub = service_fn(move |_: Request<Body>| async move {
+        sleep(late).await;
+        let renewed = serde_json::to_vec(&lease(Some("a"), Some(12)))?;
+        Ok::<_, BoxError>(Response::new(Body::from(renewed)))
+    });
+    let own = Seen::new(lease(Some("a"), Some(12)), Instant::now(), &settings);
+    Election {
+        api: Api::namespaced(Client::new(hub, "default"), "ns"),
+        name: "controller".to_owned(),
+        place: "ns/controller".to_owned(),
+        settings,
+        seen: Some(own),
+        reported: None,
+    }
+}
+
+#[tokio::test]
+async fn pause_of_a_leader_begins_when_its_renewal_is_sent() {
+    let late = Duration::from_millis(50);
+    for (period, is_over) in [(late / 2, true), (Duration::from_secs(3600), false)] {
+        let settings = Settings {
+            period,
+            ..settings("a")
+        };
+        let mut election = holder_at_late_hub(late, settings);
+        let (leadership, _receiver) = watch::channel(Leadership::Follower { holder: None });
+        let pause = election.campaign(&leadership).await;
+        assert!(leadership.borrow().may_write(Instant::now()));
+        assert_eq!(pause.is_zero(), is_over, "{pause:?}");
+    }
 }
 
 #[test]

@@ -205,12 +205,12 @@ async fn answer(answers: &Mutex<Answers>, asked: Received) {
         }
         "/api/v1/nodes" if !may_read_nodes => asked.refuse(403, "Forbidden", "no").await,
         "/api/v1/services" | "/api/v1/namespaces" | "/api/v1/nodes" => {
-            let list =
-                r#"{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"one"}}]}"#;
+            let list = r#"{"kind":"List","metadata":{"resourceVersion":"1"},
+                "items":[{"metadata":{"name":"one"}}]}"#;
             asked.answer(200, list).await;
         }
         _ => {
-            let list = r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#;
+            let list = r#"{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
             asked.answer(200, list).await;
         }
     }

@@ -24,6 +24,8 @@ use crate::failure::{Backoff, classify, spread};
 
 /// A watch that lived this long was a good one.
 const STEADY: Duration = Duration::from_secs(5);
+/// Number of early ends in a row after which they are logged.
+const EARLY_ENDS_LOGGED: u32 = 5;
 /// The buffer for an event is given back when one longer than this has been read.
 const KEPT_BUFFER: usize = 256 * 1024;
 /// Bytes of an event around the object.
@@ -72,6 +74,8 @@ pub(super) struct Follower<K, D, R, W, T, E> {
     pub(super) version: String,
     pub(super) outage: Option<Failure>,
     pub(super) connected_at: Option<Instant>,
+    /// Number of watches in a row that ended within [`STEADY`], unless reported as failed.
+    pub(super) early_ends: u32,
     /// Names that it covers, where it does not cover all.
     pub(super) scoped: Option<Scoped<K, T, E>>,
     pub(super) read: R,
@@ -255,6 +259,7 @@ where
                 .is_some_and(|at| at.elapsed() >= STEADY);
             if steady {
                 self.backoff.reset();
+                self.early_ends = 0;
             }
             tracing::debug!(cluster = %self.cluster, kind = self.kind(), ?end, steady, "watch ended");
             match end {
@@ -491,6 +496,7 @@ where
 
     /// Reports a failure that has not been reported yet, and pauses.
     async fn fail(&mut self, failure: Failure) -> Result<(), Closed> {
+        self.early_ends = 0;
         if self.outage.as_ref() != Some(&failure) {
             self.outage = Some(failure.clone());
             self.report(Signal::Failed(failure.clone())).await?;
@@ -503,7 +509,13 @@ where
         Ok(())
     }
 
+    /// Pauses after a watch that ended early, and counts it.
     async fn pause(&mut self) {
+        self.early_ends = self.early_ends.saturating_add(1);
+        if self.early_ends == EARLY_ENDS_LOGGED {
+            let (cluster, kind) = (&*self.cluster, self.kind());
+            tracing::warn!(cluster, kind, "watches end early, changes are late");
+        }
         let pause = self.backoff.pause();
         self.pause_for(pause).await;
     }

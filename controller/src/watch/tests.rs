@@ -202,10 +202,25 @@ async fn an_empty_list_is_a_list() {
     server
         .asked_for_list()
         .await
-        .answer(200, r#"{"metadata":{"resourceVersion":"1"},"items":null}"#)
+        .answer(
+            200,
+            r#"{"kind":"ServiceList","metadata":{"resourceVersion":"1"},"items":null}"#,
+        )
         .await;
     assert_eq!(server.reported().await, "Listed([])");
     server.asked_to_watch_from("1").await;
+}
+
+#[tokio::test]
+async fn answer_that_is_no_list_is_a_failure() {
+    let mut server = Server::watched().await;
+    let asked = server.asked_for_list().await;
+    asked
+        .answer(200, r#"{"kind":"Status","metadata":{}}"#)
+        .await;
+    let failed = server.reported().await;
+    assert!(failed.contains("is not a list"), "{failed}");
+    server.asked_for_list().await;
 }
 
 #[tokio::test]
@@ -392,6 +407,60 @@ async fn outage_is_reported_once_per_reason_without_a_relist() {
     );
     assert!(server.reported().await.contains(r#"detail: "no""#));
     assert_eq!(server.reported().await, "Connected");
+}
+
+/// Counts the warnings of a thread.
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn watches_that_end_early_are_logged_once() {
+    let warnings = Arc::<AtomicUsize>::default();
+    let _guard = tracing::subscriber::set_default(Warnings(warnings.clone()));
+    let mut server = Server::watched().await;
+    server.settled().await.end().await;
+    for ends in 1..=8 {
+        let mut watch = server.asked_to_watch_from("7").await;
+        watch.accept().await;
+        assert_eq!(server.reported().await, "Connected");
+        assert_eq!(warnings.load(Ordering::Relaxed), ends / 5, "{ends}");
+        watch.end().await;
+    }
+}
+
+#[tokio::test]
+async fn refused_watch_is_reported_after_a_refused_list() {
+    let mut server = Server::watched().await;
+    let asked = server.asked_for_list().await;
+    asked.refuse(403, "Forbidden", "cannot list").await;
+    assert!(server.reported().await.contains("cannot list"));
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&[], "7", "")).await;
+    assert_eq!(server.reported().await, "Listed([])");
+    let asked = server.asked_to_watch_from("7").await;
+    asked.refuse(403, "Forbidden", "cannot watch").await;
+    assert!(server.reported().await.contains("cannot watch"));
 }
 
 #[tokio::test]

@@ -97,7 +97,8 @@ impl Script {
     fn read(document: &Value) -> Self {
         let mut items = document["items"].as_array().cloned().unwrap_or_default();
         items.push(good(LISTED));
-        let page = json!({"metadata": {"resourceVersion": "10"}, "items": items});
+        let metadata = json!({"resourceVersion": "10"});
+        let page = json!({"kind": "List", "metadata": metadata, "items": items});
         let last = line(&json!({"type": "ADDED", "object": good(LAST)}));
         let events = document["events"].as_array().into_iter().flatten();
         let first: String = events.take(EVENTS_MAX).map(line).collect();

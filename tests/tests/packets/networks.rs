@@ -98,12 +98,13 @@ async fn started() -> Option<&'static Environment> {
 const NAT: &str = "table inet nat { chain enter { type filter hook prerouting priority mangle; \
                    iifname eth0 ct state new drop; }; }";
 
-/// Writes a file by which the resolver of the controller asks the DNS of member3.
+/// Writes a file by which the resolver of the controller asks the DNS of member3. Its search domain
+/// has the names of all Services of member3, as that of a pod has.
 fn resolv_conf(fleet: &Fleet) -> PathBuf {
     let address = fleet.member("member3").node_address();
     let address = address.expect("a fleet with packets");
     let file = fleet.directory().join("resolv.conf");
-    let content = format!("nameserver {address}\n");
+    let content = format!("nameserver {address}\nsearch svc.cluster.local\noptions ndots:5\n");
     std::fs::write(&file, content).expect("a resolv.conf");
     file
 }

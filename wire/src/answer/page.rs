@@ -15,6 +15,9 @@ const CONTENT: u64 = 2;
 const METADATA: u64 = 1;
 /// Number in place of that of a field whose value is skipped.
 const SKIPPED: u64 = 3;
+/// Stands for field 1 of the envelope (`TypeMeta`); field 1 of a list is its metadata. No field has
+/// this number.
+const TYPE: u64 = u64::MAX;
 
 /// Fields of a page besides its objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct PageReader<'b> {
     objects_left: usize,
     /// Bytes that are read.
     at: u64,
+    /// Whether the envelope is that of a list.
+    is_list: bool,
     /// Offset of the end of the list; `None` outside a list.
     list_end: Option<u64>,
     step: Step,
@@ -85,6 +90,7 @@ impl<'b> PageReader<'b> {
             object_most: object_most as u64,
             objects_left: objects_most,
             at: 0,
+            is_list: false,
             list_end: None,
             step: Step::Magic,
             page: None,
@@ -95,8 +101,8 @@ impl<'b> PageReader<'b> {
     /// the part is read.
     ///
     /// # Errors
-    /// The answer is no page, the object is too long ([`Unreadable::TooLong`]), or one too many
-    /// ([`Unreadable::TooMany`]).
+    /// The answer is no page ([`Unreadable::NoList`] of another object), the object is too long
+    /// ([`Unreadable::TooLong`]), or one too many ([`Unreadable::TooMany`]).
     pub fn next<'o, 'p: 'o>(
         &'o mut self,
         part: &mut &'p [u8],
@@ -110,11 +116,14 @@ impl<'b> PageReader<'b> {
                     Value::Held => self.held,
                 })));
             }
-            let metadata = match value {
-                Value::Part(value) => list_meta(value)?,
-                Value::Held => list_meta(self.held)?,
+            let message: &[u8] = match value {
+                Value::Part(value) => value,
+                Value::Held => self.held,
             };
-            self.page = Some(metadata);
+            match field {
+                TYPE => self.is_list = is_list(kind(message)?),
+                _ => self.page = Some(list_meta(message)?),
+            }
         }
         Ok(None)
     }
@@ -122,18 +131,23 @@ impl<'b> PageReader<'b> {
     /// Ends the page after the last part. Returns its fields, and the objects of a page of JSON.
     ///
     /// # Errors
-    /// The answer is no page, breaks off, or has too many objects ([`Unreadable::TooMany`]).
+    /// The answer is no page ([`Unreadable::NoList`] of another object), breaks off, or has too
+    /// many objects ([`Unreadable::TooMany`]).
     pub fn finish(self) -> Result<(Page, Vec<Object<'b>>), Unreadable> {
         let is_over = matches!(self.step, Step::Key(Varint { shift: 0, .. }));
-        match (self.step, self.page, self.list_end) {
-            (Step::Magic | Step::Json, ..) => json(self.held, self.objects_left),
-            (_, Some(page), None) if is_over => Ok((page, Vec::new())),
-            _ => Err(Malformed::Cut.into()),
+        let (page, objects) = match (self.step, self.page, self.list_end) {
+            (Step::Magic | Step::Json, ..) => json(self.held, self.objects_left)?,
+            (_, Some(page), None) if is_over => (page, Vec::new()),
+            _ => return Err(Malformed::Cut.into()),
+        };
+        match page.version.is_empty() {
+            true => Err(Unreadable::NoList),
+            false => Ok((page, objects)),
         }
     }
 
-    /// Reads a part up to the end of the next object, or of the metadata of the list. Returns the
-    /// number of its field and its value.
+    /// Reads a part up to the end of the next object, of the metadata of the list, or of the type
+    /// of the envelope. Returns the number of its field and its value.
     fn value<'p>(&mut self, part: &mut &'p [u8]) -> Result<Option<(u64, Value<'p>)>, Unreadable> {
         // An empty value is complete although nothing of it arrives.
         while !part.is_empty() || matches!(self.step, Step::Value(_, 0)) {
@@ -168,7 +182,7 @@ impl<'b> PageReader<'b> {
                     None => self.step = Step::Length(field, length),
                 },
                 Step::Value(field, left) => {
-                    let is_needed = self.list_end.is_some() && matches!(field, METADATA | CONTENT);
+                    let is_needed = is_needed(field);
                     let value = self.take(part, left);
                     let left = left - value.len() as u64;
                     let is_whole = left == 0 && self.held.is_empty();
@@ -197,16 +211,20 @@ impl<'b> PageReader<'b> {
     fn begin_value(&mut self, field: u64, length: u64) -> Result<(), Unreadable> {
         self.held.clear();
         let end = self.at.saturating_add(length);
+        let field = match (self.list_end, field) {
+            (None, METADATA) => TYPE,
+            _ => field,
+        };
         match self.list_end {
+            // API servers send the type before the object.
+            None if field == CONTENT && !self.is_list => return Err(Unreadable::NoList),
             None if field == CONTENT => {
                 self.page = Some(Page::default());
                 self.list_end = Some(end);
                 self.end_field()?;
             }
             Some(list_end) if end > list_end => return Err(Malformed::Cut.into()),
-            Some(_) if length > self.object_most && matches!(field, METADATA | CONTENT) => {
-                return Err(Unreadable::TooLong);
-            }
+            _ if length > self.object_most && is_needed(field) => return Err(Unreadable::TooLong),
             _ => self.step = Step::Value(field, length),
         }
         Ok(())
@@ -271,6 +289,28 @@ impl Step {
     }
 }
 
+/// Whether a value is read: the type of an envelope, and metadata and objects of a list.
+fn is_needed(field: u64) -> bool {
+    matches!(field, TYPE | METADATA | CONTENT)
+}
+
+/// Whether a kind is that of a list. All such kinds have this ending (Kubernetes API conventions,
+/// "Types (Kinds)").
+fn is_list(kind: &str) -> bool {
+    kind.ends_with("List")
+}
+
+/// Returns the kind of a `TypeMeta`.
+fn kind(message: &[u8]) -> Result<&str, Malformed> {
+    let mut kind = "";
+    for field in Fields::of(message) {
+        if let (2, value) = field? {
+            kind = value.text()?;
+        }
+    }
+    Ok(kind)
+}
+
 /// Decodes a `ListMeta`.
 fn list_meta(message: &[u8]) -> Result<Page, Malformed> {
     let (mut version, mut token) = ("", "");
@@ -290,6 +330,7 @@ fn list_meta(message: &[u8]) -> Result<Page, Malformed> {
 fn json<'a>(text: &'a [u8], most: usize) -> Result<(Page, Vec<Object<'a>>), Unreadable> {
     #[derive(Deserialize)]
     struct List<'a> {
+        kind: Option<String>,
         metadata: Metadata,
         #[serde(borrow)]
         items: Option<&'a RawValue>,
@@ -301,7 +342,14 @@ fn json<'a>(text: &'a [u8], most: usize) -> Result<(Page, Vec<Object<'a>>), Unre
         #[serde(rename = "continue")]
         token: Option<String>,
     }
-    let List { metadata, items } = serde_json::from_slice(text)?;
+    let List {
+        kind,
+        metadata,
+        items,
+    } = serde_json::from_slice(text)?;
+    if kind.is_none_or(|kind| !is_list(&kind)) {
+        return Err(Unreadable::NoList);
+    }
     let page = Page {
         version: metadata.resource_version.unwrap_or_default(),
         token: metadata.token.filter(|token| !token.is_empty()),
@@ -327,6 +375,8 @@ mod tests {
     use crate::protobuf::{Message as _, enveloped};
 
     const ALL: usize = usize::MAX;
+    /// List of version 77 without objects.
+    const EMPTY: &[u8] = b"\x0a\x04\x12\x0277";
 
     /// Reads an answer that arrives in parts of that size, with objects of `most` bytes at most.
     fn read(answer: &[u8], part: usize, most: usize) -> Result<(Page, Vec<String>), Unreadable> {
@@ -373,18 +423,19 @@ mod tests {
 
     #[test]
     fn page_is_read_in_parts_of_any_size() {
-        let json = br#"{"items": ["one"], "metadata": {"resourceVersion": "77", "continue": ""}}"#;
-        let last = br#"{"metadata": {}, "items": null}"#;
+        let json = br#"{"kind": "PodList", "items": ["one"],
+            "metadata": {"resourceVersion": "77", "continue": ""}}"#;
+        let last = br#"{"kind": "List", "metadata": {"resourceVersion": "77"}, "items": null}"#;
         let x = "x".repeat(300);
-        for (answer, version, token, objects) in [
-            (&*answer(), "77", Some("more"), &["one", &*x, ""][..]),
-            (json, "77", None, &[r#""one""#]),
-            (last, "", None, &[]),
-            (&enveloped("v1", "PodList", b""), "", None, &[]),
+        for (answer, token, objects) in [
+            (&*answer(), Some("more"), &["one", &*x, ""][..]),
+            (json, None, &[r#""one""#]),
+            (last, None, &[]),
+            (&enveloped("v1", "PodList", EMPTY), None, &[]),
         ] {
             for part in 1..=answer.len() {
                 let page = Page {
-                    version: version.to_owned(),
+                    version: "77".to_owned(),
                     token: token.map(str::to_owned),
                 };
                 let (found, read) = read(answer, part, ALL).unwrap();
@@ -395,17 +446,38 @@ mod tests {
     }
 
     #[test]
+    fn answer_that_is_no_list_is_not_an_empty_one() {
+        for answer in [
+            &br#"{"metadata": {"resourceVersion": "77"}, "items": []}"#[..],
+            br#"{"kind": "PodList", "metadata": {}, "items": []}"#,
+            br#"{"kind": "Status", "metadata": {"resourceVersion": "77"}}"#,
+            b"k8s\0\x12\x06\x0a\x04\x12\x0277",
+            &enveloped("v1", "PodList", b"")[..],
+            &enveloped("v1", "Status", EMPTY)[..],
+        ] {
+            for part in 1..=answer.len() {
+                let read = read(answer, part, ALL);
+                assert!(matches!(read, Err(Unreadable::NoList)), "{answer:?}");
+            }
+        }
+    }
+
+    #[test]
     fn object_beyond_its_maximum_is_an_error() {
+        let long_type = enveloped("v1", &"x".repeat(300), b"");
         for part in [7, 2000] {
             let read = |most| read(&answer(), part, most);
             assert!(matches!(read(299), Err(Unreadable::TooLong)));
             assert!(read(300).is_ok());
+            let read = read_few(&long_type, part, [300, ALL]);
+            assert!(matches!(read, Err(Unreadable::TooLong)));
         }
     }
 
     #[test]
     fn page_with_too_many_objects_is_an_error() {
-        let json = br#"{"items": [{}, 1, "three"], "metadata": {}}"#;
+        let json = br#"{"kind": "List", "items": [{}, 1, "three"],
+            "metadata": {"resourceVersion": "77"}}"#;
         for answer in [&*answer(), json] {
             for part in [7, 2000] {
                 let read = |many| read_few(answer, part, [ALL, many]);
@@ -413,9 +485,9 @@ mod tests {
                 assert_eq!(read(3).unwrap().1.len(), 3);
             }
         }
-        let null = br#"{"items": null, "metadata": {}}"#;
+        let null = br#"{"kind": "List", "items": null, "metadata": {"resourceVersion": "77"}}"#;
         assert!(read_few(null, 7, [ALL, 0]).is_ok());
-        let wrong = br#"{"items": {}, "metadata": {}}"#;
+        let wrong = br#"{"kind": "List", "items": {}, "metadata": {}}"#;
         let read = read_few(wrong, 7, [ALL, 0]);
         assert!(matches!(read, Err(Unreadable::Json(_))));
     }
@@ -436,14 +508,18 @@ mod tests {
     fn list_that_ends_within_a_field_is_malformed() {
         for malformed in [
             // A list of three bytes, in which an object has five, or a number ends later.
-            &b"k8s\0\x12\x03\x12\x05hello"[..],
-            b"k8s\0\x12\x03\x18\xff\xff\xff\x00",
+            &b"k8s\0\x0a\x06\x12\x04List\x12\x03\x12\x05hello"[..],
+            b"k8s\0\x0a\x06\x12\x04List\x12\x03\x18\xff\xff\xff\x00",
             b"k8s\0\x00",
-            b"k8s\0\x12\x02\x13\x00",
+            b"k8s\0\x0a\x06\x12\x04List\x12\x02\x13\x00",
             b"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
         ] {
             for part in [1, 7] {
-                assert!(read(malformed, part, ALL).is_err(), "{malformed:?}");
+                let read = read(malformed, part, ALL);
+                assert!(
+                    matches!(read, Err(Unreadable::Protobuf(_))),
+                    "{malformed:?}"
+                );
             }
         }
     }

@@ -59,14 +59,17 @@ impl Edge {
         }
     }
 
-    fn note_profile(&mut self, provider: &str, server: &str) {
+    fn profile(&self, name: &str, provider: &str, server: &str) -> Profile {
         let profile: ClusterProfile = from(json!({
-            "metadata": {"name": "edge", "namespace": MANAGERS, "uid": "uid-of-profile"},
+            "metadata": {"name": name, "namespace": MANAGERS, "uid": "uid-of-profile"},
             "spec": {},
             "status": {"accessProviders": [{"name": provider, "cluster": {"server": server}}]},
         }));
-        let profile = Profile::read(&profile, &self.fleet.credentials.providers.names());
-        let signal = Signal::Listed(vec![profile]);
+        Profile::read(&profile, &self.fleet.credentials.providers.names())
+    }
+
+    fn note_profile(&mut self, provider: &str, server: &str) {
+        let signal = Signal::Listed(vec![self.profile("edge", provider, server)]);
         let touched = self.fleet.note_profiles(MANAGERS, &signal);
         assert_eq!(touched, BTreeSet::from([self.name.clone()]));
     }
@@ -136,6 +139,17 @@ async fn the_address_is_the_profiles_and_the_token_that_of_the_clusters_secret()
         edge.fleet.secret_of(&edge.name).is_some(),
         "a rejected token is read again"
     );
+}
+
+#[tokio::test]
+async fn changed_profile_concerns_the_cluster_made_of_it_alone() {
+    let mut edge = Edge::new(Providers::default()).await;
+    let own = BTreeSet::from([edge.name.clone()]);
+    for (profile, touched) in [("edge", own), ("other", BTreeSet::new())] {
+        let profile = edge.profile(profile, "secretreader", "https://127.0.0.1:1");
+        let signal = Signal::Applied(profile);
+        assert_eq!(edge.fleet.note_profiles(MANAGERS, &signal), touched);
+    }
 }
 
 #[tokio::test]

@@ -139,6 +139,28 @@ async fn unreached_agent_makes_its_member_unreachable_and_ends_no_engagement() {
 }
 
 #[tokio::test]
+async fn failure_of_an_agent_is_news_once_for_each_reason() {
+    let mut stage = Stage::new(Some("http://127.0.0.1:1"), None).await;
+    assert_eq!(stage.fleet.reconsider(&edge()), Outcome::Pending);
+    let round = stage.fleet.renewals[&edge()].round;
+    for (reason, is_news) in [
+        ("no token: connection refused, try 1", true),
+        ("no token: connection refused, try 2", false),
+        ("no token: its account is unknown", true),
+    ] {
+        let message = "its agent gives no credentials";
+        let failure = Failure::quoting(FailureKind::Network, message, reason);
+        let outcome = Err(failure.clone());
+        let noted = stage.fleet.note_credentials(&edge(), round, outcome);
+        assert_eq!(noted, is_news, "{reason}");
+        let Outcome::Unreached(1, reported) = stage.fleet.reconsider(&edge()) else {
+            panic!("{reason}")
+        };
+        assert_eq!(reported.to_string(), failure.to_string());
+    }
+}
+
+#[tokio::test]
 async fn engaged_member_awaits_the_first_token_of_its_agent() {
     let mut stage = Stage::new(Some("http://127.0.0.1:1"), None).await;
     assert_eq!(stage.fleet.reconsider(&edge()), Outcome::Pending);

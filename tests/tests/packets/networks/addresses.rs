@@ -57,6 +57,14 @@ async fn load_balancer_is_followed_by_its_hostname() {
     let names = Names::of(&env, &space).await;
     names.answer(one).await;
     path.expose(Some("load-balancer")).await;
+    // A search domain has the name, and DNS has not.
+    let relative = format!("lb.{}", space.name());
+    space
+        .set_ingress(path.provider, json!({"hostname": relative}))
+        .await;
+    lookup_fails(&env, &relative).await;
+    let entry = path.entry().await;
+    assert!(entry.is_empty(), "{entry:?}");
     let ingress = json!({"hostname": names.host()});
     space.set_ingress(path.provider, ingress).await;
     path.is_answered_by(&path.said()).await;
@@ -71,18 +79,22 @@ async fn load_balancer_is_followed_by_its_hostname() {
     })
     .await;
     names.refuse().await;
-    let log = env.controller.process().log();
-    let host = names.host();
-    eventually("a lookup has failed", LOOKED_UP, || async {
-        let log = std::fs::read_to_string(log).unwrap_or_default();
-        let mut failures = log.lines().filter(|line| line.contains("lookup failed"));
-        failures.any(|line| line.contains(&host))
-    })
-    .await;
+    lookup_fails(&env, &names.host()).await;
     path.is_answered_by(&path.said()).await;
     assert_eq!(path.entry().await, [(other.to_owned(), 80)]);
     let requests = client.stop().await;
     none_failed("a hostname changes, and has no address any more", &requests);
+}
+
+/// Waits until a lookup of a hostname has failed.
+async fn lookup_fails(env: &Environment, host: &str) {
+    let log = env.controller.process().log();
+    eventually("a lookup has failed", LOOKED_UP, || async {
+        let log = std::fs::read_to_string(log).unwrap_or_default();
+        let mut failures = log.lines().filter(|line| line.contains("lookup failed"));
+        failures.any(|line| line.contains(host))
+    })
+    .await;
 }
 
 /// Name of a load balancer. The DNS of member3, which the controller asks, has it for the endpoints
