@@ -528,7 +528,7 @@ impl Stored {
     }
 
     /// Returns the names of the stored leaf, valid or not.
-    pub(crate) fn leaf_names(&self) -> Names {
+    pub fn leaf_names(&self) -> Names {
         let leaf = self.leaf.as_ref().ok();
         leaf.map(|leaf| leaf.names.clone()).unwrap_or_default()
     }

@@ -37,6 +37,8 @@ const ANSWER_HEAD: usize = 16 * 1024;
 const HEADERS: usize = 32;
 /// The most bytes of their names and values together.
 const HEADER_BYTES: usize = 8 * 1024;
+/// Maximum number of further connections to causeway-tunnel after an answer of 503.
+const REDIALS: usize = 2;
 
 /// A proxy, and what it requires. Equal proxies give equal connections.
 #[derive(Clone, PartialEq, Eq)]
@@ -94,9 +96,12 @@ impl TunnelFront {
     /// [`ProxyError`].
     pub async fn connect(&self, member: &ClusterName, to: Uri) -> Result<Upgraded, ProxyError> {
         let proxy = Proxy::tunnel(self, member);
-        let connection = direct().oneshot(self.0.clone()).await;
-        let connection = connection.map_err(|why| proxy.unusable(why.into()))?;
-        proxy.over(ToProxy::Http(connection), &to).await
+        let dial = || async {
+            let connected = direct().oneshot(self.0.clone()).await;
+            let connected = connected.map(ToProxy::Http);
+            connected.map_err(|why| proxy.unusable(why.into()))
+        };
+        proxy.over_any(dial, &to).await
     }
 }
 
@@ -308,8 +313,27 @@ impl Proxy {
         tls: Arc<ClientConfig>,
         member: Uri,
     ) -> Result<Upgraded, ProxyError> {
-        let connection = self.dial(tls).await?;
-        self.over(connection, &member).await
+        let dial = || self.dial(tls.clone());
+        self.over_any(dial, &member).await
+    }
+
+    /// Connects to the member by CONNECT over a new connection. A replica of causeway-tunnel
+    /// answers 503 if it has no connection of the agent with a free stream. The next connection may
+    /// reach another replica.
+    async fn over_any<F>(&self, dial: impl Fn() -> F, member: &Uri) -> Result<Upgraded, ProxyError>
+    where
+        F: Future<Output = Result<ToProxy, ProxyError>>,
+    {
+        for _ in 0..REDIALS {
+            match self.over(dial().await?, member).await {
+                Err(ProxyError::Tunnel {
+                    status: StatusCode::SERVICE_UNAVAILABLE,
+                    ..
+                }) => {}
+                ended => return ended,
+            }
+        }
+        self.over(dial().await?, member).await
     }
 
     /// Connects to the member by CONNECT over this connection.

@@ -115,3 +115,15 @@ impl Limits {
         u32::try_from(self.agents_of_a_name).map_or(u32::MAX, |most| most.saturating_mul(4))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_take_a_second_and_are_64_by_default() {
+        let limits = Limits::default();
+        assert_eq!(limits.refusal, Duration::from_secs(1));
+        assert_eq!(limits.refusals, 64);
+    }
+}

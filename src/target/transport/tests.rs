@@ -7,7 +7,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::api::{Cluster, ClusterSpec, labels};
-use crate::target::ProxyError;
+use crate::domain::ClusterName;
+use crate::target::{ProxyError, TunnelFront};
 
 /// Sends one request to `api.example:6443` through the proxy, and returns why there is no answer.
 async fn ask(proxy: &str, headers: &[(&str, &str)]) -> BoxError {
@@ -50,13 +51,30 @@ async fn request(target: &Target, token: Token) -> BoxError {
         .unwrap_err()
 }
 
-/// The message of the proxy's error in the chain of causes.
-fn of_proxy(error: &BoxError) -> String {
+/// Returns a member that is reached through causeway-tunnel.
+fn edge1() -> Cluster {
+    let spec = ClusterSpec {
+        api_endpoint: Some("https://10.96.0.1".to_owned()),
+        proxy_url: Some("http://127.0.0.1:1".to_owned()),
+        ..ClusterSpec::default()
+    };
+    let mut cluster = Cluster::new("edge1", spec);
+    let annotations = cluster.annotations_mut();
+    annotations.insert(labels::TUNNEL.to_owned(), "true".to_owned());
+    cluster
+}
+
+/// The proxy's error in the chain of causes, if there is one.
+fn proxy_error(error: &BoxError) -> Option<&ProxyError> {
     let mut causes = std::iter::successors(Some(&**error as &dyn std::error::Error), |error| {
         error.source()
     });
-    let found = causes.find_map(|cause| cause.downcast_ref::<ProxyError>());
-    found
+    causes.find_map(|cause| cause.downcast_ref::<ProxyError>())
+}
+
+/// The message of the proxy's error in the chain of causes.
+fn of_proxy(error: &BoxError) -> String {
+    proxy_error(error)
         .unwrap_or_else(|| panic!("{error:?} is none of a proxy"))
         .to_string()
 }
@@ -148,23 +166,12 @@ async fn refusal_names_the_proxy_its_status_and_the_remedy() {
 async fn tunnel_gets_the_member_as_user_and_its_reason_is_the_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let front = format!("http://{}", listener.local_addr().unwrap());
-    let mut cluster = Cluster::new(
-        "edge1",
-        ClusterSpec {
-            api_endpoint: Some("https://10.96.0.1".to_owned()),
-            proxy_url: Some("http://127.0.0.1:1".to_owned()),
-            ..ClusterSpec::default()
-        },
-    );
-    cluster
-        .annotations_mut()
-        .insert(labels::TUNNEL.to_owned(), "true".to_owned());
-    let secret = secret("edge1");
+    let (cluster, secret) = (edge1(), secret("edge1"));
     let error = Target::read(&cluster, &secret, false).unwrap_err();
     assert!(error.to_string().contains("--tunnel-front"), "{error}");
     let refuse = async {
         let (mut connection, head) = connect(&listener).await;
-        let answer = "HTTP/1.1 503 No\r\nx-causeway-reason: its agent sleeps\r\n\r\n";
+        let answer = "HTTP/1.1 502 No\r\nx-causeway-reason: its agent sleeps\r\n\r\n";
         connection.write_all(answer.as_bytes()).await.unwrap();
         head
     };
@@ -176,6 +183,36 @@ async fn tunnel_gets_the_member_as_user_and_its_reason_is_the_error() {
     let user = "proxy-authorization: basic zwrnzte6".to_owned();
     assert!(head.contains(&user), "{head:?}");
     assert_eq!(of_proxy(&error), "its agent sleeps");
+}
+
+#[tokio::test]
+async fn replica_without_the_agent_is_followed_by_two_others() {
+    let edge1 = edge1();
+    let name = ClusterName::try_from("edge1").unwrap();
+    for (refusals, is_reached) in [(0, true), (2, true), (3, false)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let front = format!("http://{}", listener.local_addr().unwrap());
+        let front: TunnelFront = front.parse().unwrap();
+        let answer = async || {
+            let refused = "HTTP/1.1 503 No\r\nx-causeway-reason: not here\r\n\r\n";
+            let accepted = "HTTP/1.1 200 OK\r\n\r\n";
+            let refused = std::iter::repeat_n(refused, refusals);
+            for answer in refused.chain(is_reached.then_some(accepted)) {
+                let (mut connection, _) = connect(&listener).await;
+                connection.write_all(answer.as_bytes()).await.unwrap();
+            }
+        };
+        let read = Target::read_beside(&edge1, &secret("edge1"), Some(&front), false);
+        let (target, token) = read.unwrap();
+        let ((), error) = tokio::join!(answer(), request(&target, token));
+        let refusal = proxy_error(&error).map(ToString::to_string);
+        let expected = (!is_reached).then(|| "not here".to_owned());
+        assert_eq!(refusal, expected, "{refusals}");
+        let member = Uri::from_static("10.96.0.1:443");
+        let ((), stream) = tokio::join!(answer(), front.connect(&name, member));
+        let refusal = stream.err().map(|error| error.to_string());
+        assert_eq!(refusal, expected, "{refusals}");
+    }
 }
 
 #[tokio::test]

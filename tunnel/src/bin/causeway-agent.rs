@@ -30,9 +30,11 @@ async fn run(config: AgentConfig) -> anyhow::Result<()> {
         let ttl = config.provider_ttl;
         let paths = Paths::new(client, own_name(), ttl, metrics.clone());
         let copies = process.readiness.awaits("EndpointSlices");
-        process
-            .tasks
-            .spawn("paths", paths.run(move || copies.ready()));
+        let shutdown = process.tasks.shutdown();
+        process.tasks.spawn("paths", async move {
+            let run = paths.run(move || copies.ready());
+            shutdown.run_until_cancelled(run).await;
+        });
     }
     match config.tunnel {
         Some(tunnel) => {
@@ -65,9 +67,9 @@ async fn connect(
         move |credentials| {
             let agent = Agent::new(peers, credentials, shared, tasks.clone());
             let agent = started.get_or_init(|| agent);
-            let connected = agent.clone();
+            let (connected, shutdown) = (agent.clone(), tasks.shutdown());
             tasks.spawn_job("first connection", async move {
-                connected.connected().await;
+                shutdown.run_until_cancelled(connected.connected()).await;
                 first.ready();
             });
             tasks.spawn("connections", agent.clone().run());

@@ -121,8 +121,8 @@ fn event(
         event_time: Some(MicroTime(now)),
         note: Some(format!(
             "an agent {} presented the enrolment token of {name}, which another key has used, and was \
-             refused. If the connected agent is not that of your cluster, unjoin {name} and join it by a \
-             new file: docs/edge.md#join-by-a-file",
+             refused. If the connected agent is not that of your cluster, unjoin {name}, and join \
+             your cluster by another name or replace the authority: docs/edge.md#join-by-a-file",
             from.words()
         )),
         regarding: Some(ObjectReference {
@@ -198,5 +198,6 @@ mod tests {
         assert!(within(event.regarding.and_then(|of| of.uid), bounds::UID));
         let note = event.note.unwrap_or_default();
         assert!(note.contains("from 203.0.113.7 presented"), "{note}");
+        assert!(note.contains("another name or replace"), "{note}");
     }
 }

@@ -402,6 +402,9 @@ async fn used_token_is_one_event_of_all_replicas() {
     assert_eq!(event.type_.as_deref(), Some("Warning"));
     let about = event.regarding.as_ref().expect("a Cluster");
     assert_eq!(about.uid.as_deref(), Some(UID));
+    let note = event.note.as_deref().unwrap_or_default();
+    let remedy = "unjoin reused, and join your cluster by another name";
+    assert!(note.contains(remedy), "{note}");
 }
 
 #[tokio::test]
