@@ -74,7 +74,7 @@ fn run(line: &CommandLine) -> Result<ExitState, Failure> {
         _ => Builder::new_current_thread(),
     };
     let runtime = runtime.enable_all().build().map_err(StartError::Runtime)?;
-    runtime.block_on(async {
+    let ended: Result<_, Failure> = runtime.block_on(async {
         match &line.command {
             Command::Install(args) => install::run(&line.hub, args).await?,
             Command::Uninstall(args) => uninstall::run(&line.hub, args).await?,
@@ -100,5 +100,8 @@ fn run(line: &CommandLine) -> Result<ExitState, Failure> {
             Command::Completion { shell } => completion::script(*shell)?,
         }
         Ok(ExitState::Good)
-    })
+    });
+    // The end of the program does not wait for a credential plugin that hangs.
+    runtime.shutdown_background();
+    ended
 }

@@ -1,6 +1,6 @@
 //! Requests to an API server, each with a deadline, and the classification of their failures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::target::{ProxyError, Target, Token, Transport, TransportError, TunnelFront};
+use futures::future::{BoxFuture, Shared};
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use k8s_openapi::api::core::v1::Namespace;
@@ -19,6 +20,7 @@ use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tower::Layer as _;
 use tower::layer::layer_fn;
@@ -130,6 +132,10 @@ fn kubeconfig_flag(side: &Side) -> &'static str {
 /// Time and result of an attempt to reach the front of causeway-tunnel.
 pub(crate) type FrontAttempt = (Instant, Result<TunnelFront, String>);
 
+/// Client of a member by the user's kubeconfig with the time of its creation, or its creation in
+/// progress.
+pub(crate) type MemberClient = Shared<BoxFuture<'static, Result<(Instant, ApiServer), String>>>;
+
 /// API server with the client and configuration that reach it.
 #[derive(Clone)]
 pub(crate) struct ApiServer {
@@ -142,6 +148,9 @@ pub(crate) struct ApiServer {
     pub tunnel_front: Arc<Mutex<Option<FrontAttempt>>>,
     /// Kubeconfigs of members that the user gives, of the hub.
     pub members: Arc<MemberKubeconfigs>,
+    /// Clients by these kubeconfigs, of the hub. The key is the name of the member, and whether the
+    /// client connects through causeway-tunnel.
+    pub member_clients: Arc<Mutex<BTreeMap<(String, bool), MemberClient>>>,
     /// `proxy-url` of the kubeconfig. Excludes the proxy of the environment.
     pub proxy_url: Option<String>,
     /// Timeout of one request.
@@ -178,10 +187,11 @@ impl ApiServer {
         if let Some(namespace) = &args.namespace {
             access.config.default_namespace.clone_from(namespace);
         }
-        let hub = Self::of(Side::Hub, access)?;
+        let hub = Self::new(Side::Hub, access.config)?;
         let front = args.tunnel_front.clone();
         let front = front.map(|front| (Instant::now(), Ok(front)));
         Ok(Self {
+            proxy_url: access.proxy_url,
             answer_within: args.request_timeout,
             tunnel_front: Arc::new(Mutex::new(front)),
             ..hub
@@ -198,13 +208,21 @@ impl ApiServer {
             ..KubeConfigOptions::default()
         };
         let access = access(Side::Member, kubeconfig::load(path), &options).await?;
-        Self::of(Side::Member, access)
+        Ok(Self {
+            proxy_url: access.proxy_url,
+            ..Self::member_of(access.config).await?
+        })
     }
 
-    fn of(side: Side, access: Access) -> Result<Self, RequestError> {
-        let mut server = Self::new(side, access.config)?;
-        server.proxy_url = access.proxy_url;
-        Ok(server)
+    /// Connects to the member of a configuration. The client is created on another thread: a
+    /// credential plugin blocks it until it ends.
+    pub(crate) async fn member_of(config: Config) -> Result<Self, RequestError> {
+        let side = Side::Member;
+        let created = spawn_blocking(move || Self::new(side, config)).await;
+        created.unwrap_or_else(|error| {
+            let why = error.to_string();
+            Err(RequestError::Kubeconfig { side, why })
+        })
     }
 
     /// Creates a client for a configuration. The client retries requests that a busy server rejects
@@ -229,6 +247,7 @@ impl ApiServer {
             secret_namespaces: Arc::default(),
             tunnel_front: Arc::default(),
             members: Arc::default(),
+            member_clients: Arc::default(),
             proxy_url: None,
             answer_within: ANSWER_WITHIN,
         }

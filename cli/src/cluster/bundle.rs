@@ -31,6 +31,7 @@ const TUNNEL: &str = include_str!("../../../manifests/hub/options/tunnel.yaml");
 const TUNNEL_UPGRADE: &str =
     include_str!("../../../manifests/hub/options/tunnel-through-api-server.yaml");
 const TUNNEL_ENROLMENT: &str = include_str!("../../../manifests/hub/options/tunnel-enrolment.yaml");
+const TUNNEL_CLIENTS: &str = include_str!("../../../manifests/hub/options/tunnel-clients.yaml");
 const CERT_MANAGER: &str = include_str!("../../../manifests/hub/options/cert-manager.yaml");
 const CERT_MANAGER_PATCH: &str =
     include_str!("../../../manifests/hub/options/cert-manager.patch.yaml");
@@ -42,6 +43,10 @@ const TUNNEL_SECRETS: [&str; 4] = [
     AUTHORITY_SECRET,
     ENROLMENT_SECRET,
 ];
+
+/// Secret with the key by which the controller recognizes its entries on exports. Without the key
+/// exports are in the order of their creation.
+const SEAL_SECRET: &str = "causeway-export-seal";
 
 /// Placeholders in options/webhook-by-url.yaml for the webhook's URL and CA bundle.
 const URL: &str = "WEBHOOK_URL";
@@ -206,11 +211,12 @@ fn id(object: &DynamicObject) -> (String, Option<String>) {
     (objects::title(object), object.metadata.namespace.clone())
 }
 
-/// Whether an object is a Secret of the tunnel, or the account of one. Agents in members trust its
-/// authority, and have the token of that account.
-pub(crate) fn is_tunnel_secret(object: &DynamicObject) -> bool {
+/// Whether `uninstall --keep-services` leaves an object: the Secret of the seal, a Secret of the
+/// tunnel, or the account of one. Agents in members trust the authority of the tunnel, and have the
+/// token of that account.
+pub(crate) fn is_kept_with_services(object: &DynamicObject) -> bool {
     let is_secret = objects::is_a(object, "Secret") || objects::is_a(object, "ServiceAccount");
-    let mut names = TUNNEL_SECRETS.iter().chain([&UPGRADE]);
+    let mut names = TUNNEL_SECRETS.iter().chain([&UPGRADE, &SEAL_SECRET]);
     is_secret && names.any(|name| is_named(object, name))
 }
 
@@ -272,9 +278,11 @@ pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
         WORKLOADS,
         TUNNEL,
         TUNNEL_UPGRADE,
+        TUNNEL_CLIENTS,
         CERT_MANAGER,
         TOKENS,
         KARMADA,
+        CLUSTER_PROFILES,
         TUNNEL_ENROLMENT,
         RBAC,
     ];
@@ -476,6 +484,9 @@ fn complete(base: &mut Value, other: Value) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     const CONFIGURATIONS: [&str; 2] = [
@@ -544,6 +555,26 @@ mod tests {
             assert!(is_managed(object), "{title}");
             let stays = objects::is_a(object, "Namespace");
             assert_eq!(removed.contains(&title), !stays, "{title}");
+        }
+    }
+
+    #[test]
+    fn every_object_of_the_manifests_but_namespaces_is_deleted() {
+        let deleted: BTreeSet<_> = everything().expect("objects").iter().map(id).collect();
+        let hub = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/hub");
+        for directory in [hub.join("options"), hub] {
+            for file in fs::read_dir(directory).expect("a directory") {
+                let file = file.expect("a file").path();
+                let name = file.to_string_lossy();
+                if !name.ends_with(".yaml") || name.ends_with(".patch.yaml") {
+                    continue;
+                }
+                let manifest = fs::read_to_string(&file).expect("a manifest");
+                for object in objects::parse(&manifest).expect("objects") {
+                    let stays = objects::is_a(&object, "Namespace");
+                    assert_eq!(deleted.contains(&id(&object)), !stays, "{name}: {object:?}");
+                }
+            }
         }
     }
 
@@ -743,7 +774,7 @@ mod tests {
         let tunnel = find(&all, "Deployment", "causeway-tunnel");
         let args: Vec<_> = preview::arguments(tunnel).collect();
         for flag in [
-            "--agents-upgrade-bind=0.0.0.0:7082",
+            "--agents-upgrade-bind=[::]:7082",
             "--enrolment-dir=/etc/causeway/enrolment",
         ] {
             let given = args.iter().filter(|arg| **arg == flag);

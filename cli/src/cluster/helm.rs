@@ -10,6 +10,9 @@ use crate::cluster::bundle;
 use crate::cluster::definitions::{CLUSTERS, SERVICES};
 use crate::cluster::objects::{self, ObjectError};
 
+/// Annotation of objects that outlive the release that installed them.
+const POLICY: &str = "helm.sh/resource-policy";
+
 /// Helm release, as recorded in the metadata of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
@@ -41,16 +44,22 @@ impl Release {
     }
 }
 
-/// Returns the release that installed causeway on a hub. Ignores definitions and namespaces, which
-/// retain their labels when a release is uninstalled.
+/// Returns the release that installed causeway on a hub. Ignores definitions, namespaces and the
+/// Secret of the seal, which retain their labels when a release is uninstalled.
 pub(crate) async fn release(hub: &ApiServer) -> Result<Option<Release>, ObjectError> {
-    for object in bundle::rights()? {
-        let stored = objects::get(hub, &object).await?;
+    let rights = bundle::rights()?;
+    for object in rights.iter().filter(|object| !outlives_release(object)) {
+        let stored = objects::get(hub, object).await?;
         if let Some(release) = stored.as_ref().and_then(Release::of) {
             return Ok(Some(release));
         }
     }
     Ok(None)
+}
+
+fn outlives_release(object: &DynamicObject) -> bool {
+    let annotations = object.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key(POLICY))
 }
 
 /// Whether an installed release also owns one of the hub's definitions.
@@ -80,6 +89,14 @@ mod tests {
             "metadata": { "name": "a", "labels": labels, "annotations": annotations },
         }))
         .expect("an object")
+    }
+
+    #[test]
+    fn the_secret_of_the_seal_outlives_a_release() {
+        let mut kept = bundle::rights().expect("objects");
+        kept.retain(outlives_release);
+        let titles: Vec<_> = kept.iter().map(objects::title).collect();
+        assert_eq!(titles, ["secret/causeway-export-seal"]);
     }
 
     #[test]

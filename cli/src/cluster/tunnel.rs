@@ -38,7 +38,8 @@ pub(crate) enum TunnelError {
     Object(#[from] ObjectError),
     #[error(
         "Secret {DEFAULT_NAMESPACE}/{AUTHORITY_SECRET} of the hub cannot sign certificates: {0}. Restore it. Or delete it and \
-         Secret {DEFAULT_NAMESPACE}/{SERVER_SECRET}, run kubectl mcs install --tunnel, and join each member of the tunnel again"
+         Secret {DEFAULT_NAMESPACE}/{SERVER_SECRET}, run kubectl mcs install --tunnel HOST[:PORT], and join \
+         each member of the tunnel again"
     )]
     Authority(#[from] AuthorityError),
     #[error(

@@ -60,7 +60,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, Fail
         .map_err(|error| notes.push(error.to_string()))
         .ok();
     let watches = match &uid {
-        Ok(_) => watches::start(&hub, &clusters, insecure).await,
+        Ok(_) => watches::start(&hub, &clusters, insecure, args.interval).await,
         Err(error) => {
             notes.push(format!(
                 "what is written into members is not known: {error}"

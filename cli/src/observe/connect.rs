@@ -64,8 +64,8 @@ pub(crate) enum ConnectError {
     Failed(String),
 }
 
-/// Reads all members concurrently, each within 5 seconds. Returns the result of each by its name.
-/// Skips members in Pull mode without credentials.
+/// Reads all members concurrently, each as in [`read_one`] within 5 seconds. Returns the result of
+/// each by its name. Skips members in Pull mode without credentials.
 pub(crate) async fn read_each<'a, T, F>(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &'a Cluster>,
@@ -87,7 +87,7 @@ where
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub allow_insecure: bool,
-    /// Maximum time of all requests to one member.
+    /// Maximum time of all requests to one member, as in [`read_one`].
     pub within: Duration,
     /// Maximum number of members that are read concurrently.
     pub at_once: usize,
@@ -103,14 +103,14 @@ pub(crate) async fn read_each_as<'a, T, F>(
 where
     F: Future<Output = Result<T, RequestError>>,
 {
+    let (allow_insecure, within) = (reading.allow_insecure, reading.within);
     let read = &read;
     let pushed = clusters.filter(|cluster| cluster.takes_part());
     let answers = pushed.map(|cluster| async move {
-        let answer = async {
-            let member = connect(hub, cluster, reading.allow_insecure).await?;
-            Ok(read(member).await?)
-        };
-        (cluster.name_any(), answered(reading.within, answer).await)
+        let answer = read_one(hub, cluster, allow_insecure, within, |member| async move {
+            read(member).await.map_err(ConnectError::from)
+        });
+        (cluster.name_any(), answer.await)
     });
     let answers: Vec<_> = answers.collect();
     let mut progress = Progress::new("reading members", answers.len());
@@ -137,6 +137,25 @@ where
     }
 }
 
+/// Connects to a member and reads it, within the given time. A connection by the user's kubeconfig
+/// precedes that time: the credential plugin of the kubeconfig may need longer.
+pub(crate) async fn read_one<T, F>(
+    hub: &ApiServer,
+    cluster: &Cluster,
+    allow_insecure: bool,
+    within: Duration,
+    read: impl FnOnce(ApiServer) -> F,
+) -> Result<T, ConnectError>
+where
+    F: Future<Output = Result<T, ConnectError>>,
+{
+    if let Some(member) = by_kubeconfig(hub, cluster, within).await? {
+        return answered(within, read(member)).await;
+    }
+    let answer = async { read(by_credentials(hub, cluster, allow_insecure).await?).await };
+    answered(within, answer).await
+}
+
 /// Returns the result of a member, or an error after 5 seconds.
 pub(crate) async fn in_time<T>(
     answer: impl Future<Output = Result<T, ConnectError>>,
@@ -152,11 +171,6 @@ async fn answered<T>(
     answer.unwrap_or_else(|_| Err(ConnectError::Timeout(within.as_secs())))
 }
 
-/// Returns the error of a member that does not respond in time.
-pub(crate) fn late() -> ConnectError {
-    ConnectError::Timeout(READ_WITHIN.as_secs())
-}
-
 /// Connects to a member by the user's kubeconfig of it, else with the credentials that the hub
 /// stores for it.
 ///
@@ -167,10 +181,31 @@ pub(crate) async fn connect(
     cluster: &Cluster,
     allow_insecure: bool,
 ) -> Result<ApiServer, ConnectError> {
-    if let Some(given) = hub.members.of(&cluster.name_any()) {
-        let member = kubeconfigs::connect(hub, cluster, &given).await;
-        return member.map_err(ConnectError::Failed);
+    match by_kubeconfig(hub, cluster, READ_WITHIN).await? {
+        Some(member) => Ok(member),
+        None => by_credentials(hub, cluster, allow_insecure).await,
     }
+}
+
+/// Connects to a member by the user's kubeconfig of it, if there is one. Each request has the time
+/// `within`.
+async fn by_kubeconfig(
+    hub: &ApiServer,
+    cluster: &Cluster,
+    within: Duration,
+) -> Result<Option<ApiServer>, ConnectError> {
+    let Some(given) = hub.members.of(&cluster.name_any()) else {
+        return Ok(None);
+    };
+    let member = kubeconfigs::connect(hub, cluster, &given, within).await;
+    member.map(Some).map_err(ConnectError::Failed)
+}
+
+async fn by_credentials(
+    hub: &ApiServer,
+    cluster: &Cluster,
+    allow_insecure: bool,
+) -> Result<ApiServer, ConnectError> {
     let secret = secret(hub, cluster).await?;
     let front = match is_tunnelled(cluster) {
         true => Some(front::front(hub).await.map_err(ConnectError::Tunnel)?),

@@ -17,7 +17,7 @@ use kube::runtime::watcher::{self, Event};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
-use super::connect::{self, ConnectError};
+use super::connect::{self, ConnectError, READ_WITHIN};
 use super::link::{Kind, Link};
 use super::networking::selects_node_ports;
 use super::once::{self, identify};
@@ -76,7 +76,7 @@ impl Member {
         Self {
             engagement,
             link: Link::default(),
-            failure: ConnectError::Failed("it is being read for the first time".to_owned()),
+            failure: ConnectError::Failed("not connected yet".to_owned()),
             refused: BTreeMap::new(),
             identity: Identity::default(),
             exports_served: None,
@@ -439,13 +439,12 @@ async fn connect(
 ) -> Result<(ApiServer, Identity), ConnectError> {
     // The timeout begins after the permit is acquired.
     let _turn = settings.connecting.acquire().await.ok();
-    let connected = async {
-        let insecure = settings.scope.allow_insecure;
-        let server = connect::connect(&settings.hub, cluster, insecure).await?;
+    let (hub, insecure) = (&settings.hub, settings.scope.allow_insecure);
+    connect::read_one(hub, cluster, insecure, READ_WITHIN, |server| async move {
         let identity = identify(&server).await?;
         Ok((server, identity))
-    };
-    connect::in_time(connected).await
+    })
+    .await
 }
 
 /// Checks that the connected cluster still has the known UID.

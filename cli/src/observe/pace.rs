@@ -195,14 +195,15 @@ pub(crate) fn selected(fields: Option<String>) -> watcher::Config {
     }
 }
 
-/// Watches the objects of one kind from now on. Lists one object to learn the resource version. The
-/// stream ends with the watch.
+/// Watches the objects of one kind from now on, for at most `lasting`: by default kube-client asks
+/// for 290 seconds. Lists one object to learn the resource version. The stream ends with the watch.
 ///
 /// # Errors
 /// [`RequestError`] if the watch cannot begin.
 pub(crate) async fn from_now<K>(
     server: &ApiServer,
     api: Api<K>,
+    lasting: Duration,
 ) -> Result<impl Stream<Item = Result<K, RequestError>> + Send + use<K>, RequestError>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -210,7 +211,8 @@ where
     let one = ListParams::default().limit(1);
     let list = server.request(api.list_metadata(&one)).await?;
     let version = list.metadata.resource_version.unwrap_or_default();
-    let parameters = WatchParams::default();
+    let seconds = u32::try_from(lasting.as_secs()).unwrap_or(u32::MAX);
+    let parameters = WatchParams::default().timeout(seconds);
     let events = server.request(api.watch(&parameters, &version)).await?;
     let server = server.clone();
     Ok(events.filter_map(move |event| {
@@ -243,7 +245,37 @@ pub(crate) async fn served<K: ClustersetKind>(
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
+    use kube::client::Body;
+    use kube::{Client, Config};
+    use tower::{BoxError, service_fn};
+
     use super::*;
+    use crate::cluster::access::Side;
+
+    #[tokio::test]
+    async fn watch_from_now_lasts_as_long_as_requested() {
+        let (sender, requests) = std::sync::mpsc::channel();
+        let answers = service_fn(move |request: http::Request<Body>| {
+            sender.send(request.uri().to_string()).expect("a receiver");
+            let list = r#"{"metadata": {"resourceVersion": "7"}, "items": []}"#;
+            let body = Full::new(Bytes::from(list));
+            ready(Ok::<_, BoxError>(http::Response::new(body)))
+        });
+        let config = Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let server = ApiServer {
+            client: Client::new(answers, "default"),
+            ..ApiServer::new(Side::Member, config).expect("a client")
+        };
+        let lasting = Duration::from_secs(600);
+        let watch = from_now(&server, server.all::<EndpointSlice>(), lasting).await;
+        watch.map(drop).expect("a watch");
+        let requests: Vec<_> = requests.try_iter().collect();
+        let watch = requests.last().expect("a request");
+        assert!(watch.contains("watch=true&timeoutSeconds=600"), "{watch}");
+    }
 
     fn lasted(pace: &mut Pace) {
         let long_ago = Instant::now().checked_sub(LASTED * 2);

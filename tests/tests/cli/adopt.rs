@@ -52,6 +52,7 @@ async fn adopt_leaves_slices_without_a_replacement() {
     a_gate_that_is_on_is_found(&env).await;
     a_service_is_adopted_without_a_gap(&env).await;
     what_was_interrupted_is_gone_on_with(&env).await;
+    deprecated_field_that_karmada_ignores_is_refused(&env).await;
     a_slice_without_a_replacement_is_left(&env).await;
     a_deletion_that_hangs_on_karmada_ends(&env).await;
     what_is_not_there_and_who_may_not_see_it(&env).await;
@@ -230,6 +231,24 @@ async fn a_service_is_adopted_without_a_gap(env: &Environment) {
         0,
         "nothing of Karmada's remains",
     );
+}
+
+async fn deprecated_field_that_karmada_ignores_is_refused(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "ignored").await;
+    let space = &carried.space;
+    // The hub has no webhook, which would convert the field.
+    let range = r#"{"spec":{"consumerClusters":null,"range":{"clusterNames":["a"]}}}"#;
+    carried.patch(range).await;
+    let before = carried.snapshot().await;
+    for command in ["adopt foo --dry-run", "adopt foo"] {
+        let refused = observed(env, command, space, &[]).await;
+        let said = "not adopted: Karmada ignores | remove spec.range.clusterNames to keep them";
+        ends(&refused, 1, said);
+    }
+    assert_eq!(carried.snapshot().await, before, "nothing is changed");
+    let list = r#"{"spec":{"consumerClusters":[{"name":"b"}],"range":null}}"#;
+    carried.patch(list).await;
+    ends(&observed(env, "adopt foo", space, &[]).await, 0, "adopted");
 }
 
 async fn what_was_interrupted_is_gone_on_with(env: &Environment) {

@@ -115,8 +115,49 @@ async fn services_and_members_are_shown_by_what_happens_in_them() {
     let said = "leads: | MEMBER | member1 | synced | No service changed in 1 s";
     ends(&output, 0, said);
 
+    slow_credential_plugins_cost_no_member(&installation, &fleet, &admin).await;
     through_the_api_server(&fleet, &installation, controller.admin()).await;
     who_may_not_read_a_part_sees_what_to_type(&installation, &fleet, &space, &admin).await;
+}
+
+/// The plugins of all members run at one time, before the time of the requests begins, and not
+/// again for the second connection of the command.
+async fn slow_credential_plugins_cost_no_member(
+    installation: &Installation,
+    fleet: &Fleet,
+    admin: &str,
+) {
+    let plugin = fleet.directory().join("plugin.sh");
+    let script = r#"
+sleep 1
+echo run >> "$0.runs"
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+echo "\"status\": {\"token\": \"$1\"}}"
+"#;
+    std::fs::write(&plugin, script).expect("a file");
+    let plugin = plugin.display();
+    let files = ["member1", "member2"].map(|name| {
+        let own = fleet.member(name).kubeconfig();
+        let text = std::fs::read_to_string(&own).expect("a kubeconfig");
+        let (rest, token) = text.split_once("user: {token: ").expect("a token");
+        let token = token.trim_end().trim_end_matches('}');
+        let exec = format!(
+            "apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, \
+             args: [\"{plugin}\", \"{token}\"]"
+        );
+        let file = own.with_extension("plugin");
+        std::fs::write(&file, format!("{rest}user: {{exec: {{{exec}}}}}\n")).expect("a file");
+        format!("--member-kubeconfig={name}={}", file.display())
+    });
+    let top = ["top", "-A", "--interval=1s", "--admin-url", admin].into_iter();
+    let output = installation
+        .kubectl_mcs(top.chain(files.iter().map(String::as_str)))
+        .await;
+    ends(&output, 0, "member1 | member2 | synced");
+    let runs = std::fs::read_to_string(format!("{plugin}.runs")).expect("runs");
+    // For one client kube-client runs the plugin three times.
+    let runs = runs.lines().count();
+    assert!(runs <= 3 * files.len(), "{runs} runs");
 }
 
 async fn through_the_api_server(fleet: &Fleet, installation: &Installation, admin: &str) {

@@ -37,6 +37,8 @@ const AUTHORITY_VALIDITY: Duration = Duration::from_secs(3650 * DAY.as_secs());
 const LEAF_VALIDITY: Duration = Duration::from_secs(365 * DAY.as_secs());
 /// Divisor of the life of a certificate that gives the time before its end in which it is due.
 const DUE_SHARE: u32 = 3;
+/// Maximum number of earlier names, and of earlier addresses, in a certificate of causeway-tunnel.
+const EARLIER_HOSTS: usize = 8;
 
 /// Reason why the stored authority cannot sign.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +81,18 @@ impl TunnelAuthority {
     /// Returns the certificates that trust it, PEM.
     pub(crate) fn bundle(&self) -> Option<ByteString> {
         Some(ByteString(self.0.get(CA_CERTIFICATE)?.to_vec()))
+    }
+
+    /// Returns the contents with the hosts of the stored certificate too, because each agent
+    /// verifies the host that it dials. The earliest hosts beyond the maximum are left out.
+    pub(crate) fn with_earlier_hosts(&self, leaf: Leaf, stored: Option<&Secret>) -> Leaf {
+        let serving = stored.map(|secret| contents(secret, &[CERTIFICATE, KEY]));
+        let Names { names, addresses } = self.stored(serving).leaf_names();
+        Leaf {
+            names: extended(names, &leaf.names),
+            addresses: extended(addresses, &leaf.addresses),
+            ..leaf
+        }
     }
 
     /// Returns a certificate with these contents: the stored one unless it is due, or differs.
@@ -148,6 +162,23 @@ fn is_due(period: &causeway_certs::Period, now: SystemTime) -> bool {
     period.left(now) < period.life() / DUE_SHARE
 }
 
+/// Returns the stored hosts, in their order, and then those of `wanted` that are not among them.
+fn extended<T: Clone + PartialEq>(mut stored: Vec<T>, wanted: &[T]) -> Vec<T> {
+    let earlier = stored.iter().filter(|host| !wanted.contains(host)).count();
+    let mut surplus = earlier.saturating_sub(EARLIER_HOSTS);
+    stored.retain(|host| {
+        let is_dropped = surplus > 0 && !wanted.contains(host);
+        surplus -= usize::from(is_dropped);
+        !is_dropped
+    });
+    for host in wanted {
+        if !stored.contains(host) {
+            stored.push(host.clone());
+        }
+    }
+    stored
+}
+
 fn contents(secret: &Secret, keys: &[&str]) -> Contents {
     let value = |key: &str| Some(secret.data.as_ref()?.get(key)?.0.as_slice());
     Contents::gather(|key| value(key).filter(|_| keys.contains(&key)))
@@ -181,15 +212,26 @@ pub(crate) fn secret_of(
     }))
 }
 
+/// Returns the names of the Services of causeway-tunnel that clients and agents verify.
+fn services() -> [String; 2] {
+    [CLIENTS, UPGRADE].map(|service| format!("{service}.{DEFAULT_NAMESPACE}.svc"))
+}
+
+/// Returns the hosts at which agents may dial causeway-tunnel with a certificate of these contents.
+pub(crate) fn hosts(leaf: &Leaf) -> Vec<String> {
+    let services = services();
+    let names = leaf.names.iter().filter(|name| !services.contains(name));
+    let addresses = leaf.addresses.iter().map(ToString::to_string);
+    names.cloned().chain(addresses).collect()
+}
+
 /// Returns the contents of the certificate of causeway-tunnel at an address.
 pub(crate) fn server(hub_uid: &str, address: &TunnelAddress) -> Leaf {
     let mut leaf = Leaf {
         common_name: "causeway-tunnel".to_owned(),
         // Clients with passwords, and agents that come through the API server, verify the name of
         // their Service on the hub.
-        names: [CLIENTS, UPGRADE]
-            .map(|service| format!("{service}.{DEFAULT_NAMESPACE}.svc"))
-            .to_vec(),
+        names: services().to_vec(),
         uris: vec![format!("causeway://{hub_uid}/tunnel")],
         purpose: Purpose::Server,
         ..Leaf::default()
@@ -298,6 +340,40 @@ mod tests {
             let next = authority.certificate(leaf, Some(&secret), now() + DAY * days);
             let next = next.expect("a certificate");
             assert_eq!(next == data, is_kept, "{name}");
+        }
+    }
+
+    #[test]
+    fn certificate_of_another_host_retains_earlier_hosts() {
+        let authority = created();
+        let mut secret = stored(named("a", issued(&authority, now())).expect("a Secret"));
+        for (host, expected, is_kept) in [
+            ("a.example", "a.example", true),
+            ("192.0.2.1", "a.example 192.0.2.1", false),
+            ("b.example", "a.example b.example 192.0.2.1", false),
+            ("a.example", "a.example b.example 192.0.2.1", true),
+        ] {
+            let leaf = authority.with_earlier_hosts(at(host), Some(&secret));
+            assert_eq!(hosts(&leaf).join(" "), expected, "{host}");
+            let next = authority.certificate(leaf, Some(&secret), now());
+            let next = stored(named("a", next.expect("a certificate")).expect("a Secret"));
+            assert_eq!(next.data == secret.data, is_kept, "{host}");
+            secret = next;
+        }
+    }
+
+    #[test]
+    fn earliest_hosts_beyond_the_maximum_are_left_out() {
+        let authority = created();
+        let mut secret = None;
+        for number in 0..2 * EARLIER_HOSTS {
+            let leaf = at(&format!("host{number}.example"));
+            let leaf = authority.with_earlier_hosts(leaf, secret.as_ref());
+            let latest = number.saturating_sub(EARLIER_HOSTS)..=number;
+            let expected = latest.map(|number| format!("host{number}.example"));
+            assert_eq!(hosts(&leaf), expected.collect::<Vec<_>>());
+            let next = authority.certificate(leaf, secret.as_ref(), now());
+            secret = Some(stored(named("a", next.expect("one")).expect("a Secret")));
         }
     }
 

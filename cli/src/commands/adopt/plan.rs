@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use causeway::api::labels;
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterField, ClusterName};
 use causeway_engine::messages::REPORT_SECRETS;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
@@ -89,8 +89,46 @@ pub(super) fn holders(snapshot: &Snapshot) -> BTreeSet<String> {
     works.chain(slices).map(str::to_owned).collect()
 }
 
-/// Returns the reason that causeway cannot manage the service once Karmada's objects are deleted.
+/// Returns the reason that causeway would not serve what Karmada serves once Karmada's objects are
+/// deleted.
 pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
+    ignored_fields(snapshot).or_else(|| pulled_member(snapshot))
+}
+
+/// Returns the reason for deprecated fields that alone name the clusters of a role. Karmada has
+/// ignored them since 1.9 and serves all clusters (`GetProviderClusters` and `GetConsumerClusters`
+/// in `pkg/util/helper/mcs.go`). The plan would delete its slices outside of the named clusters.
+fn ignored_fields(snapshot: &Snapshot) -> Option<String> {
+    let object = snapshot.mcs.as_ref()?;
+    if object.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let spec = &object.spec;
+    let roles = ClusterField::ROLES.into_iter();
+    let ignored = roles.filter(|role| role.effective(spec) != *role);
+    let remedies = ignored.map(|role| {
+        let deprecated = role.with_deprecated().skip(1);
+        let filled = deprecated.filter(|field| field.name(spec, 0).is_some());
+        let filled: Vec<_> = filled.map(ClusterField::path).collect();
+        let (old, new) = (filled.join(" and "), role.path());
+        format!(
+            "remove {old} to keep them; to keep those of some clusters alone, also list these \
+             clusters in {new}"
+        )
+    });
+    let remedies: Vec<_> = remedies.collect();
+    (!remedies.is_empty()).then(|| {
+        format!(
+            "Karmada ignores deprecated fields and uses all clusters; causeway would use only \
+             those that the fields name, and endpoints that Karmada serves would be lost. First, \
+             in one edit: {}",
+            remedies.join("; ")
+        )
+    })
+}
+
+/// Returns the reason for a cluster in Pull mode without credentials.
+fn pulled_member(snapshot: &Snapshot) -> Option<String> {
     let works = snapshot.works.iter().flatten();
     let mut members = works.map(Work::member);
     let pulled = members.find(|member| {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::Query;
 use crate::cluster::api_server::RequestError;
 use crate::commands::overview::{MISPLACED, Snapshot, karmadas};
-use crate::observe::connect::{self, READ_WITHIN};
+use crate::observe::connect::READ_WITHIN;
 use crate::observe::fleet::Change;
 use crate::observe::follow::{Changes, Follow, follow};
 use crate::observe::misplaced;
@@ -98,9 +98,9 @@ impl Live<'_> {
                 Ok(None) | Err(_) => break,
             }
         }
-        for name in self.follow.fleet.members.keys() {
+        for (name, member) in &self.follow.fleet.members {
             let readings = &mut self.snapshot.readings;
-            readings.insert(name.clone(), Err(connect::late()));
+            readings.insert(name.clone(), Err(member.failure.clone()));
             self.members.insert(name.clone());
         }
         self.settle().await;

@@ -17,20 +17,30 @@ use crate::views::top::activity::Activity;
 
 type Events = BoxStream<'static, Result<EndpointSlice, RequestError>>;
 
+/// Time by which a watch outlasts the measurement, which begins once every member is connected or
+/// given up.
+const MARGIN: Duration = Duration::from_secs(300);
+
 /// Started watches by member, or the error of the start.
 #[derive(Default)]
 pub(super) struct Watches(BTreeMap<String, Result<Events, ConnectError>>);
 
-/// Starts a watch of each member, beginning with the current resource version. Lists only one
-/// slice, to read that version.
-pub(super) async fn start(hub: &ApiServer, clusters: &[Cluster], insecure: bool) -> Watches {
+/// Starts a watch of each member for a measurement of that interval, beginning with the current
+/// resource version. Lists only one slice, to read that version.
+pub(super) async fn start(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+    insecure: bool,
+    interval: Duration,
+) -> Watches {
+    let lasting = interval.saturating_add(MARGIN);
+    let watch = |member| watch(member, lasting);
     Watches(connect::read_each(hub, clusters.iter(), insecure, watch).await)
 }
 
-async fn watch(member: ApiServer) -> Result<Events, RequestError> {
-    Ok(pace::from_now(&member, member.all::<EndpointSlice>())
-        .await?
-        .boxed())
+async fn watch(member: ApiServer, lasting: Duration) -> Result<Events, RequestError> {
+    let slices = member.all::<EndpointSlice>();
+    Ok(pace::from_now(&member, slices, lasting).await?.boxed())
 }
 
 impl Watches {

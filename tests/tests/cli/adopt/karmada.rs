@@ -126,14 +126,12 @@ impl<'a> Carried<'a> {
 
     /// Every member provides it from now on.
     pub(super) async fn provided_by_all(&self) {
-        let patch = [
-            "patch",
-            "mcs",
-            "foo",
-            "--type=merge",
-            "-p",
-            r#"{"spec":{"providerClusters":null}}"#,
-        ];
+        self.patch(r#"{"spec":{"providerClusters":null}}"#).await;
+    }
+
+    /// Merges a patch into the MultiClusterService.
+    pub(super) async fn patch(&self, patch: &str) {
+        let patch = ["patch", "mcs", "foo", "--type=merge", "-p", patch];
         let patch = patch.into_iter().chain(["-n", self.space.name()]);
         self.hub().kubectl(patch).await.ok();
     }

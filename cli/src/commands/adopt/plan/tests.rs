@@ -490,6 +490,53 @@ fn member_in_pull_mode_without_credentials_is_an_obstacle() {
 }
 
 #[test]
+fn deprecated_field_that_alone_names_clusters_is_an_obstacle() {
+    let names = json!(["a"]);
+    let range = json!({ "clusterNames": names });
+    let consumers = json!([{ "name": "a" }]);
+    let cases = [
+        (json!({ "range": range }), vec!["range.clusterNames"]),
+        (
+            json!({ "range": range, "consumerClusters": [] }),
+            vec!["range.clusterNames"],
+        ),
+        (
+            json!({ "range": range, "consumerClusters": consumers }),
+            vec![],
+        ),
+        (json!({ "range": { "clusterNames": [] } }), vec![]),
+        (
+            json!({ "serviceConsumptionClusters": names }),
+            vec!["serviceConsumptionClusters"],
+        ),
+        (
+            json!({ "serviceProvisionClusters": names, "range": range }),
+            vec!["serviceProvisionClusters", "range.clusterNames"],
+        ),
+        (
+            json!({ "range": range, "serviceConsumptionClusters": names }),
+            vec!["range.clusterNames and spec.serviceConsumptionClusters"],
+        ),
+    ];
+    for (mut spec, fields) in cases {
+        spec["types"] = json!(["CrossCluster"]);
+        let mut snapshot = managed_by_karmada();
+        let mcs = snapshot.mcs.as_mut().expect("it");
+        mcs.spec = from(spec.clone());
+        let why = obstacle(&snapshot);
+        assert_eq!(why.is_some(), !fields.is_empty(), "{spec}: {why:?}");
+        let why = why.unwrap_or_default();
+        for field in fields {
+            let remedy = format!("remove spec.{field} to keep them");
+            assert!(why.contains(&remedy), "{spec}: {why}");
+        }
+        let mcs = snapshot.mcs.as_mut().expect("it");
+        mcs.metadata.deletion_timestamp = mcs.metadata.creation_timestamp.clone();
+        assert_eq!(obstacle(&snapshot), None, "{spec}: it is being deleted");
+    }
+}
+
+#[test]
 fn golden_plans_of_an_adoption_are_kept() {
     crate::golden::check_states("adopt", |snapshot| {
         crate::commands::moving::outcome::golden(
