@@ -1,6 +1,6 @@
 /** What a screen reader is told of changes: states that changed, a few at a time, nothing else. */
 import { useEffect, useState } from "preact/hooks";
-import { clusterState, disconnected } from "./health";
+import { clusterState, disconnected, serviceState } from "./health";
 import { store, type State } from "./store";
 
 /** How long changes are gathered before they are said. */
@@ -27,7 +27,9 @@ function differences(now: State, before: State): [string, string][] {
   }
   for (const [key, service] of now.services) {
     const was = before.services.get(key);
-    if (was !== service && was?.state !== service.state) found.push([`${service.namespace}/${service.name}`, service.state]);
+    if (was === service) continue;
+    const state = serviceState(service);
+    if (state !== (was && serviceState(was))) found.push([`${service.namespace}/${service.name}`, state]);
   }
   for (const [key, { namespace, name }] of before.services) {
     if (!now.services.has(key)) found.push([`${namespace}/${name}`, "deleted"]);

@@ -1,8 +1,8 @@
 /** One service: what `kubectl mcs explain` says, endpoint by endpoint. */
 import { useEffect, useState } from "preact/hooks";
 import { Conditions } from "./conditions";
-import type { Endpoint, EndpointConsumer, Explanation, Exposure, ExposureProvider, Problem, Service, Tier } from "./contract";
-import { isUnread, serviceHealth, serviceState, worst, type Health } from "./health";
+import type { Cluster, Endpoint, EndpointConsumer, Explanation, Exposure, ExposureProvider, Problem, Service, Tier } from "./contract";
+import { disconnected, isUnread, serviceHealth, serviceState, worst, type Health } from "./health";
 import { useFlash, useStore } from "./hooks";
 import { ClusterNames, Command, Empty, Mark, Problems, Ready, Since, State, plural } from "./parts";
 import { reportedPaths } from "./path";
@@ -113,15 +113,23 @@ function EndpointRow({ endpoint }: { endpoint: Endpoint }) {
   );
 }
 
-function Provider({ provider }: { provider: ExposureProvider }) {
+/** Rates one problem of the service. Where the service is ready, nothing is wrong. */
+type Rate = (one: Problem) => Health;
+
+/** Health of a provider's part. The connection to its cluster precedes its diagnoses, which may follow from that. */
+function providerHealth({ diagnoses }: ExposureProvider, cluster: Cluster | undefined, rate: Rate): Health {
+  if (cluster && disconnected(cluster) !== undefined) return "disconnected";
+  return diagnoses.map(rate).reduce(worst, "ok");
+}
+
+function Provider({ provider, rate }: { provider: ExposureProvider; rate: Rate }) {
   const { clusters } = useStore();
   const ready = provider.endpoints.filter((one) => one.ready).length;
-  const cluster = clusters.get(provider.cluster);
-  const wrong = provider.diagnoses.length > 0 || cluster?.connected === false;
+  const health = providerHealth(provider, clusters.get(provider.cluster), rate);
   return (
     <div class="provider">
       <h4>
-        {wrong && <Mark health="disconnected" />}
+        {health !== "ok" && <Mark health={health} label />}
         <a href={clusterHref(provider.cluster)}>{provider.cluster}</a>
         <span class="aside"><Ready ready={ready} endpoints={provider.endpoints.length} /> ready</span>
       </h4>
@@ -165,7 +173,7 @@ function Tiers({ exposure }: { exposure: Exposure }) {
   );
 }
 
-function ExposureSection({ exposure }: { exposure: Exposure }) {
+function ExposureSection({ exposure, rate }: { exposure: Exposure; rate: Rate }) {
   const kind = exposure.exposure === "Native" ? "MultiClusterService" : "ServiceExport";
   const id = `exposure-${exposure.exposure}`;
   return (
@@ -176,7 +184,7 @@ function ExposureSection({ exposure }: { exposure: Exposure }) {
         <ClusterNames names={exposure.consumers.map((one) => one.cluster)} most={8} />
       </p>
       <Tiers exposure={exposure} />
-      {exposure.providers.map((one) => <Provider key={one.cluster} provider={one} />)}
+      {exposure.providers.map((one) => <Provider key={one.cluster} provider={one} rate={rate} />)}
     </section>
   );
 }
@@ -215,6 +223,7 @@ export function ServiceView({ namespace, name }: { namespace: string; name: stri
   const all = explanation ? said(explanation) : [];
   const conditions = rows.flatMap((one) => one.conditions ?? []);
   const reports = reportedPaths(rows, clusters);
+  const rate: Rate = (one) => (explanation?.ready ? "ok" : problemHealth(one));
   return (
     <div class="view detail">
       <Title rows={rows} namespace={namespace} name={name} />
@@ -227,11 +236,11 @@ export function ServiceView({ namespace, name }: { namespace: string; name: stri
           <Reports all={reports} />
         </section>
       )}
-      {all.length > 0 && <Problems all={all} health={(one) => (explanation?.ready ? "ok" : problemHealth(one))} />}
+      {all.length > 0 && <Problems all={all} health={rate} />}
       {explanation && explanation.exposures.length > 0 && (
         <section aria-labelledby="endpoints">
           <h2 id="endpoints">Endpoints</h2>
-          {explanation.exposures.map((one) => <ExposureSection key={one.exposure} exposure={one} />)}
+          {explanation.exposures.map((one) => <ExposureSection key={one.exposure} exposure={one} rate={rate} />)}
         </section>
       )}
       {conditions.length > 0 && (

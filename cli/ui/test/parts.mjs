@@ -95,6 +95,11 @@ export async function what_is_lost_is_said_and_what_is_back_too(browser, fixture
   });
 }
 
+/** Waits until the server has that number of open streams. */
+async function streams({ page }, fixture, wanted) {
+  while (fixture.streams !== wanted) await page.waitForTimeout(50);
+}
+
 /** Counts events named alive, in `window.alive`, before the page handles them. */
 function countAlive() {
   window.alive = 0;
@@ -111,9 +116,6 @@ export async function silent_streams_are_lost_and_opened_again(browser, fixture)
   await fixture.start();
   await shown(browser, fixture, {}, async (watched) => {
     const { page } = watched;
-    const streams = async (wanted) => {
-      while (fixture.streams !== wanted) await page.waitForTimeout(50);
-    };
     const lost = "Connection to kubectl mcs ui lost since";
     await page.clock.install();
     await page.addInitScript(countAlive);
@@ -134,17 +136,85 @@ export async function silent_streams_are_lost_and_opened_again(browser, fixture)
     await watched.says(lost);
     // The banner names the time of the last event.
     await watched.becomes(() => /\((4[5-9]s|5\ds|[1-9]m)/.test(document.querySelector(".banner.bad")?.innerText));
-    await streams(0);
+    await streams(watched, fixture, 0);
     fixture.silent = false;
     const { services } = fixture.state;
     fixture.state = { ...fixture.state, services: services.filter((one) => one.kind !== "ServiceExport") };
     // The new connections are silent too: they are closed in turn.
     await page.clock.fastForward(46_000);
     await watched.saysNoMore(lost);
-    await streams(2);
+    await streams(watched, fixture, 2);
     const painted = await watched.whenPainted("main", "5 of 5 ready");
     fixture.explain("shop/foo", data.explanation(data.service("shop", "foo", [["member1", 5]], ["member2"])));
     await painted.at();
+  });
+}
+
+/** Hides or shows a page, as a browser does whose user chooses another tab. Pages of a headless browser are all visible. */
+async function setHidden(page, hidden) {
+  await page.evaluate((value) => {
+    Object.defineProperty(document, "hidden", { value, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+}
+
+export async function hidden_pages_hold_no_connection(browser, fixture) {
+  await shownReady(browser, fixture, async (watched) => {
+    const { page, context } = watched;
+    const lost = "Connection to kubectl mcs ui lost since";
+    const pages = [page];
+    while (pages.length < 8) {
+      await setHidden(pages.at(-1), true);
+      const next = await context.newPage();
+      await next.goto(`${fixture.url}#/shop/foo`);
+      await next.waitForFunction(() => document.body.innerText.includes("Every ready endpoint is in every consumer"));
+      pages.push(next);
+    }
+    await streams(watched, fixture, 2);
+    await setHidden(pages.at(-1), true);
+    await streams(watched, fixture, 0);
+    fixture.explain("shop/foo", data.explanation(data.service("shop", "foo", [["member1", 5]], ["member2"])));
+    const { services } = fixture.state;
+    fixture.state = { ...fixture.state, services: services.filter((one) => one.namespace === "shop") };
+    assert.ok(!(await page.innerText("body")).includes(lost), "a hidden page");
+    const painted = await watched.whenPainted("main", "5 of 5 ready");
+    await setHidden(page, false);
+    await painted.at();
+    await watched.go("#/table");
+    await watched.saysNoMore("data/kafka");
+    await streams(watched, fixture, 1);
+    assert.ok(!(await page.innerText("body")).includes(lost), "a page that is visible again");
+  });
+}
+
+export async function page_that_finds_no_server_names_the_last_event(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    const { page } = watched;
+    await page.clock.install();
+    await page.reload();
+    await watched.says("Overview");
+    await setHidden(page, true);
+    await streams(watched, fixture, 0);
+    await page.clock.fastForward(15 * 60_000);
+    const isLost = () => /lost since .*\(1[5-9]m ago\)/.test(document.querySelector(".banner.bad")?.innerText);
+    // Something accepts the connection, and no byte comes back.
+    fixture.silent = true;
+    await setHidden(page, false);
+    await page.clock.fastForward(6_000);
+    await watched.becomes(isLost);
+    fixture.silent = false;
+    await setHidden(page, true);
+    await setHidden(page, false);
+    await streams(watched, fixture, 1);
+    await watched.saysNoMore("lost since");
+    await setHidden(page, true);
+    await page.clock.fastForward(15 * 60_000);
+    watched.expected = /net::ERR_/;
+    await fixture.stop();
+    await setHidden(page, false);
+    await watched.becomes(isLost);
   });
 }
 
@@ -172,6 +242,29 @@ export async function a_service_is_followed_until_it_is_gone_and_back(browser, f
     fixture.change({ services: [foo] });
     fixture.explain("shop/foo", data.explanation(foo));
     await watched.says("Every ready endpoint is in every consumer");
+  });
+}
+
+export async function provider_bears_the_sign_of_its_worst_diagnosis(browser, fixture) {
+  await shownReady(browser, fixture, async (watched, foo) => {
+    const [member1] = fixture.state.clusters;
+    const signs = () => watched.page.locator(".provider h4 .mark").evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")));
+    const is = async (wanted, ready, reason) => {
+      const diagnosis = { reason, message: `member1 is ${reason}`, remedy: "kubectl mcs check" };
+      const change = (made, exposure) => {
+        made.ready = ready;
+        exposure.providers[0].diagnoses.push(diagnosis);
+      };
+      fixture.explain("shop/foo", data.explanation(foo, change));
+      await watched.says(diagnosis.message);
+      assert.deepEqual(await signs(), wanted, reason);
+    };
+    await is([], true, "DeletionsSuspended");
+    await is(["Not ready"], false, "Drained");
+    await is(["Partly ready, changing or unknown"], false, "MemberNotRead");
+    await watched.axe("a provider with a sign");
+    fixture.change({ clusters: [data.disconnected(member1)] });
+    await watched.becomes(() => document.querySelector(".provider h4 .mark").getAttribute("aria-label") === "Disconnected");
   });
 }
 
@@ -224,6 +317,7 @@ export async function ready_services_with_an_unread_part_are_unknown(browser, fi
     };
     await is(only(), "all ready", "Ready Synced");
     await is(only({ problems: [namespace] }), "1 unknown", `Unknown NamespaceNotRead ${namespace.message}`);
+    await watched.becomes(() => document.querySelector(".hidden[role=status]").textContent === "shop/foo: Unknown");
     await is(only({}, member), "1 unknown", `Unknown MemberNotRead ${member.message}`);
     await is(only({ consumers: [{ ...missing, problem: member }] }), "1 unknown", `Unknown MemberNotRead ${member.message}`);
     await is(only({ problems: [namespace] }, leftovers), "1 partly", `Partly ready Leftovers ${leftovers.message}`);

@@ -66,8 +66,8 @@ pub(super) struct Live {
 pub(super) enum Note {
     /// Problem of the controller according to its Lease.
     Controller(Option<String>),
-    /// Facts about a service with an open explanation.
-    Asked(ServiceKey, Asked),
+    /// Facts about a service with an open explanation, with the start of the read.
+    Asked(ServiceKey, Instant, Asked),
     /// Runs of `verify`.
     Verify(VerifyRow),
     /// Service whose run of `verify` ended.
@@ -187,7 +187,12 @@ impl Live {
                 self.schedule();
             }
             Note::Verified(key) => self.ask_now(&key),
-            Note::Asked(key, asked) => {
+            Note::Asked(key, begun, asked) => {
+                let last = self.asked.get(&key);
+                if last.is_some_and(|(at, _)| *at > begun) {
+                    // A later read decides.
+                    return;
+                }
                 let now = Instant::now();
                 let last = self.asked.insert(key.clone(), (now, asked.clone()));
                 if last.is_none_or(|(_, last)| last != asked) {
@@ -235,6 +240,10 @@ impl Live {
             None => {
                 if link && self.follow.fleet.hub.link.row().connected {
                     self.read.get_or_insert_with(Instant::now);
+                    // Reads fail while the hub is away.
+                    for key in self.feed.explained() {
+                        self.ask_now(&key);
+                    }
                 }
             }
         }
@@ -392,7 +401,8 @@ impl Live {
         let known = last.map(|(_, known)| known.clone()).unwrap_or_default();
         let is_karmada = self.follow.fleet.hub.karmada;
         let unapplied = known.unapplied.clone();
-        self.asked.insert(key.clone(), (Instant::now(), known));
+        let begun = Instant::now();
+        self.asked.insert(key.clone(), (begun, known));
         let (hub, notes) = (self.follow.server().clone(), self.notes.clone());
         let key = key.clone();
         tokio::spawn(async move {
@@ -406,7 +416,7 @@ impl Live {
                 unapplied,
                 verified,
             };
-            notes.send(Note::Asked(key, asked)).await.ok();
+            notes.send(Note::Asked(key, begun, asked)).await.ok();
         });
     }
 }
@@ -459,11 +469,48 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::access::Side;
+    use crate::cluster::api_server::ApiServer;
     use crate::fixtures::{cross, export, exported, ready, service};
     use crate::golden;
     use crate::observe::connect::ConnectError;
     use crate::observe::fixtures::healthy;
+    use crate::observe::follow::follow;
+    use crate::observe::hub::Hub;
+    use crate::observe::link::Kind;
     use crate::observe::member::Member;
+    use crate::observe::scope;
+
+    #[tokio::test]
+    async fn facts_are_read_again_when_the_hub_is_back() {
+        let begun = Instant::now();
+        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let server = ApiServer::new(Side::Hub, config).expect("a client");
+        let (follow, _changes) = follow(server, scope::Scope::default());
+        let (feed, _requests) = Feed::new();
+        let feed = Arc::new(feed);
+        let (sender, _notes) = mpsc::channel(1);
+        let mut live = Live::new(ServerRow::default(), follow, feed.clone(), sender);
+        let key = ServiceKey::new("shop", "foo");
+        let _open = feed.explain(key.clone()).await;
+        let back = |hub: &mut Hub| {
+            hub.link.begin(&[Kind::Service]);
+            Touched {
+                link: hub.link.listed(Kind::Service),
+                ..Touched::default()
+            }
+        };
+        live.apply(Change::Hub(Box::new(back)));
+        assert!(live.asked.contains_key(&key), "a read has begun");
+        let failed = Asked {
+            verified: Err("no answer".to_owned()),
+            ..Asked::default()
+        };
+        for (begun, known) in [(begun, Asked::default()), (Instant::now(), failed.clone())] {
+            live.note(Note::Asked(key.clone(), begun, failed.clone()));
+            assert_eq!(live.asked[&key].1, known);
+        }
+    }
 
     #[test]
     fn exported_service_of_lost_members_remains_and_is_unread() {

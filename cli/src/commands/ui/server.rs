@@ -260,8 +260,35 @@ fn respond(content_type: &'static str, body: Body) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Request;
+    use axum::http::header::HOST;
+    use tower::Service as _;
+
     use super::*;
     use crate::commands::ui::feed::Update;
+    use crate::commands::ui::guard::Token;
+
+    #[tokio::test]
+    async fn further_stream_is_refused_until_another_ends() {
+        let (token, once) = (Token::random().expect("one"), Token::random().expect("two"));
+        let uri = format!("/{}/api/events", token.as_str());
+        let (feed, _requests) = Feed::new();
+        let router = router(Guard::new(token, once, 8001), Arc::new(feed), None);
+        let open = async || {
+            let request = Request::get(&uri).header(HOST, "127.0.0.1:8001");
+            let request = request.body(Body::empty()).expect("a request");
+            router.clone().call(request).await.expect("an answer")
+        };
+        let mut streams = Vec::new();
+        for _ in 0..STREAMS {
+            streams.push(open().await);
+        }
+        let are_open = streams.iter().all(|one| one.status() == StatusCode::OK);
+        assert!(are_open, "{streams:?}");
+        assert_eq!(open().await.status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(streams.pop());
+        assert_eq!(open().await.status(), StatusCode::OK);
+    }
 
     #[tokio::test]
     async fn a_client_that_lags_gets_everything_again() {
