@@ -221,7 +221,7 @@ pub(crate) struct StatusArgs {
     /// members]
     pub name: Option<String>,
     /// Show all namespaces
-    #[arg(short = 'A', long)]
+    #[arg(short = 'A', long, conflicts_with = "name")]
     pub all_namespaces: bool,
     /// After showing all, watch for changes and show what changed
     #[arg(short = 'w', long)]
@@ -338,4 +338,4 @@ pub(crate) enum Awaited {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

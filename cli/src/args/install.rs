@@ -31,7 +31,8 @@ pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
   kubectl mcs install --karmada --external
 
 Applies the manifests that are built into this program, server-side: first the CRDs of MultiClusterService and Cluster, then the rest. CRDs that \
-causeway does not manage, such as Karmada's, stay as they are. Flags are not remembered, except for the registry: give them again when you upgrade. \
+causeway does not manage, such as Karmada's, stay as they are. Flags are not remembered: give them again when you upgrade, except for \
+the registry and, with --tunnel, --enrolment and --through-api-server. \
 Fields that somebody else changed are conflicts: they are listed, and nothing is applied without --force-conflicts. To go back to an older version, \
 use its program with --skip-crds.
 

@@ -57,7 +57,7 @@ pub(crate) struct JoinArgs {
     #[arg(long, requires = "tunnel")]
     pub through_api_server: bool,
     /// Where the controller finds its token: in a Secret of the hub, or at the agent, so that the
-    /// hub stores none. Commands that read members do not read such a member [default: as it is,
+    /// hub stores none. Commands read such a member by --member-kubeconfig only [default: as it is,
     /// else secret]
     #[arg(long, value_name = "secret|agent", requires = "tunnel")]
     pub token_from: Option<TokenFrom>,

@@ -1,12 +1,53 @@
+use std::time::SystemTime;
+
 use causeway::domain::Reach;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
+use k8s_openapi::api::core::v1::Secret;
 
 use super::values::{Malformed, network, place, token_lifetime};
 use super::*;
+use crate::cluster::tunnel::TunnelError;
+use crate::cluster::tunnel::authority::TunnelAuthority;
 
 fn parse(line: &str) -> Result<CommandLine, clap::Error> {
     CommandLine::try_parse_from(["kubectl-mcs"].into_iter().chain(line.split_whitespace()))
+}
+
+/// Asserts that each command of `kubectl mcs` in a message parses. Words behind its last flag may
+/// be prose, and a single word only names a command.
+pub(crate) fn assert_commands_parse(message: &str) {
+    let lower = |word: &str| match word {
+        "HOST[:PORT]" => "host".to_owned(),
+        name if name.chars().all(|c| c.is_ascii_uppercase()) => name.to_lowercase(),
+        word => word.to_owned(),
+    };
+    for rest in message.split("kubectl mcs ").skip(1) {
+        let command = rest.split([',', ';', ')', '"', '\\', '\n']).next();
+        let words = command.unwrap_or_default().split_whitespace();
+        let words: Vec<_> = words.map(lower).collect();
+        let flags = words.iter().rposition(|word| word.starts_with('-'));
+        let mut ends = flags.map_or(1, |last| last + 1)..=words.len();
+        let parses = ends.any(|end| parse(&words[..end].join(" ")).is_ok());
+        assert!(parses || words.len() == 1, "{words:?} of {message}");
+    }
+}
+
+#[test]
+fn commands_of_messages_parse() {
+    for golden in [
+        include_str!("../golden/adopt.txt"),
+        include_str!("../golden/check.txt"),
+        include_str!("../golden/dns.txt"),
+        include_str!("../golden/explain.txt"),
+        include_str!("../golden/hand_over.txt"),
+        include_str!("../golden/status.txt"),
+    ] {
+        golden.lines().for_each(assert_commands_parse);
+    }
+    let unusable = TunnelAuthority::read(&Secret::default(), SystemTime::now());
+    let unusable = TunnelError::Authority(unusable.expect_err("no certificate"));
+    assert_commands_parse(&unusable.to_string());
 }
 
 #[test]
@@ -131,6 +172,7 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
         ErrorKind::ArgumentConflict,
         &[
             "status -w --wait",
+            "status foo -A",
             "adopt foo --all",
             "confirm-deletions a --wait --dry-run",
             "drain a --undo --wait",

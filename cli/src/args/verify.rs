@@ -28,9 +28,11 @@ pods end by themselves at the time limit, and the next run deletes them. A UDP p
 The result is kept in ConfigMap causeway-verify.NAME of the service's namespace on the hub, where kubectl mcs explain shows it.
 
 Needs a context of each member in the kubeconfig, named as the member unless --member says otherwise, with the right to create, watch and delete pods \
-and read their logs in the namespace of the pods, and to read Services, EndpointSlices and ServiceImports.
+and read their logs in the namespace of the pods, to get namespace kube-system and that of the service, and to read Services, EndpointSlices and \
+ServiceImports.
 
-Exit code: 0 everything works; 1 something does not; 2 wrong usage; 3 nothing is known to be wrong, and something could not be read or tried.";
+Exit code: 0 everything works; 1 something does not; 2 wrong usage; 3 nothing is known to be wrong, and something could not be read or tried; \
+130 interrupted, and the pods are deleted.";
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {

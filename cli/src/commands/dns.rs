@@ -28,7 +28,8 @@ pub(crate) enum DnsError {
     #[error("nothing was changed: {0}")]
     Refused(Check),
     #[error(
-        "the Corefile was not changed: {}. Add the lines above, then run kubectl mcs dns {name}",
+        "the Corefile was not changed: {}. Add the lines above, then run kubectl mcs dns {name} \
+         --member-kubeconfig FILE",
         .by_hand.why
     )]
     ByHand { name: String, by_hand: Box<ByHand> },
@@ -55,7 +56,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, Fail
     let known = known.ok_or_else(|| HubError::NotJoined(name.clone()))?;
     let checked = check_identity(&known.name, known.id.as_deref(), &member.uid().await?);
     checked.map_err(DnsError::AnotherCluster)?;
-    let fix = format!("kubectl mcs dns {name} --fix, with the same --member-kubeconfig");
+    let fix = format!("kubectl mcs dns {name} --member-kubeconfig FILE --fix");
     if args.fix {
         let found = gather::read(&member).await?;
         if !fix::fix(&member, &found, &fix, args).await? {

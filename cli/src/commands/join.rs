@@ -179,8 +179,7 @@ async fn join(
     if of_agent && args.token_lifetime.is_some() {
         return Err(JoinError::LifetimeOfAgent.into());
     }
-    let agent = Agent::prepare(&joining).await?;
-    let paths = Paths::prepare(&joining).await?;
+    let (agent, paths) = agents(&joining).await?;
     let (version, url) = (&joining.identity.version, member.url());
     output::result(format_args!("member: Kubernetes {version} at {url}"))?;
     let located = joining.location().await?;
@@ -221,6 +220,18 @@ async fn join(
         Some(granted) => granted.end_old_token(member).await,
         None => agent::end_stored_tokens(&joining).await,
     }
+}
+
+/// Makes the objects of the agents, and checks that applying them conflicts with no other field
+/// manager. Changes nothing.
+async fn agents(joining: &Joining<'_>) -> Result<(Option<Agent>, Paths), Failure> {
+    let agent = Agent::prepare(joining).await?;
+    let paths = Paths::prepare(joining).await?;
+    if let Some(agent) = &agent {
+        agent.check(joining).await?;
+    }
+    paths.check(joining).await?;
+    Ok((agent, paths))
 }
 
 /// Creates the account in the member and a token. Returns it with the Secret of the hub that stores

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use causeway::api::condition::{FALSE, READY};
-use causeway::api::{MultiClusterService, labels};
-use causeway::domain::{ClusterName, Failover, FieldErrors, ServiceKey, Share};
+use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::domain::{self, ClusterName, Failover, FieldErrors, ServiceKey, Share};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
@@ -12,11 +12,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::args::ShiftArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::lease::{self, Controller, Renewals};
 use crate::cluster::objects::{self, Run};
-use crate::commands::membership::hub;
+use crate::commands::membership::hub::{self, HubError};
 use crate::observe::verification::{self, Verification};
 use crate::term::age;
 use crate::term::exit::{CommandError, Failure};
@@ -29,6 +29,12 @@ pub(crate) enum ShiftError {
     NotFound(String),
     #[error("{0}; correct or remove the annotation")]
     Wrong(FieldErrors),
+    #[error(
+        "{cluster} does not provide {name}; add it to spec.providerClusters, or give another --to"
+    )]
+    NotProvided { cluster: ClusterName, name: String },
+    #[error("{0} is drained; use it again first: kubectl mcs drain {0} --undo")]
+    Drained(ClusterName),
     #[error(
         "the other shares of {before} leave less than {percent}% to {cluster}; lower --until or these shares"
     )]
@@ -91,6 +97,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
     if !errors.is_empty() {
         return Err(ShiftError::Wrong(errors).into());
     }
+    check_provider(&hub, &service, &cluster).await?;
     let steps = steps(failover.share.as_ref(), &cluster, args)?;
     let name = format!("multiclusterservice.networking.karmada.io/{}", args.name);
     let mut before = text(&service).map(ToOwned::to_owned);
@@ -132,6 +139,32 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
         before = Some(share);
     }
     Ok(())
+}
+
+/// Checks that a cluster can get traffic of a service: the service names it as a provider, or all
+/// clusters, and its Cluster is in use. Without the right to read the Cluster, prints a note.
+async fn check_provider(
+    hub: &ApiServer,
+    service: &MultiClusterService,
+    cluster: &ClusterName,
+) -> Result<(), Failure> {
+    let desired = domain::MultiClusterService::try_from(service);
+    if desired.is_ok_and(|desired| !desired.providers.includes(cluster)) {
+        return Err(ShiftError::NotProvided {
+            cluster: cluster.clone(),
+            name: service.name_any(),
+        }
+        .into());
+    }
+    match allowed(hub.get::<Cluster>(hub.all(), cluster.as_str()).await)? {
+        None => Ok(output::progress(format_args!(
+            "note: you may not get Clusters on the hub, so whether {cluster} is joined and in use \
+             is not checked"
+        ))?),
+        Some(None) => Err(HubError::NotJoined(cluster.clone()).into()),
+        Some(Some(found)) if found.is_drained() => Err(ShiftError::Drained(cluster.clone()).into()),
+        Some(Some(_)) => Ok(()),
+    }
 }
 
 /// Returns the shares to write, in turn.

@@ -71,8 +71,8 @@ async fn show(hub: &HubArgs, args: &TunnelArgs) -> Result<ExitState, Failure> {
     let mut notes = Vec::new();
     let clusters = allowed(once::clusters(&hub).await)?;
     if clusters.is_none() {
-        let note =
-            "you may not list Clusters on the hub, so members that never connected are missing";
+        let note = "you may not list Clusters on the hub, so members that have not connected \
+                    since the start of causeway-tunnel are missing";
         notes.push(note.to_owned());
     }
     let clusters = clusters.map(|clusters| -> BTreeSet<_> {

@@ -49,7 +49,9 @@ pub(crate) enum UninstallError {
     )]
     ManagedByKarmada { services: String, commands: String },
     #[error(
-        "causeway-controller is running elsewhere ({holder} holds Lease {lease}), and would add the finalizers again. Nothing was removed. Stop it, then run this again"
+        "causeway-controller is running elsewhere, or has ended within the last minute ({holder} holds \
+         Lease {lease}): it would add the finalizers again. Nothing was removed. Stop it, or wait a \
+         minute, then run this again"
     )]
     StillRuns { holder: String, lease: String },
     #[error(
@@ -121,10 +123,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let mut inventory = Inventory::read(&hub).await?;
     if args.keep_services {
-        // The agents in members go on trusting this authority.
         inventory
             .objects
-            .retain(|object| !bundle::is_tunnel_secret(object));
+            .retain(|object| !bundle::is_kept_with_services(object));
     }
     let definitions = inventory.definitions_to_go(args);
     if inventory.is_empty() && definitions.is_empty() {

@@ -102,6 +102,9 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
     }
     let prepared = Prepared::read(args, &verify.what, &verify.pods).await?;
     if verify.print_job || verify.dry_run {
+        for why in &prepared.untried {
+            output::progress(format_args!("not tried: {why}"))?;
+        }
         let (run, diallers) = (&prepared.run, &prepared.diallers);
         let objects = prepared.targets.objects(run, diallers, verify.print_job)?;
         output::raw(format!("{}\n", output::manifest(&objects)?).as_bytes())?;

@@ -196,7 +196,7 @@ async fn dns_fix_makes_coredns_answer_for_the_clusterset() {
         &site.dns(&[]).await,
         1,
         "1 of 1 replicas are available | no server block serves clusterset.local | CoreDNS 1.12.1 | \
-         account kube-system/coredns may not list and watch serviceimports | -> kubectl mcs dns member1 --fix",
+         account kube-system/coredns may not list and watch serviceimports | -> kubectl mcs dns member1 --member-kubeconfig FILE --fix",
     );
     // A word that the image does not know would keep CoreDNS from starting.
     let old = "nothing was changed: image: CoreDNS 1.12.1 | bring CoreDNS 1.12.2 or later";

@@ -1,13 +1,14 @@
 //! A member that nobody reaches from the hub's side joins by a file, which is applied there.
 
-use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
+use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE, Running};
 use causeway_tests::kubectl::Output;
 use causeway_tests::reaper::{Exit, Process};
 use causeway_tests::tunnel::IssuedTunnel;
 use causeway_tests::{Cluster, Fleet, Installation, LONG, eventually};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use serde_json::Value;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
 
 use crate::ends;
 
@@ -90,8 +91,10 @@ async fn member_joins_by_a_file_that_is_good_once() {
     let [edge, other] = ["member1", "member2"].map(|name| fleet.member(name));
     let agent = agent_enrols(&stage, edge, &file).await;
     hub_has_the_member_without_a_token(&stage).await;
+    uid_is_recorded(&stage, edge).await;
     file_is_good_for_no_other_cluster(&stage, other, &file, &replica).await;
     restarted_agent_needs_no_token(&stage, edge, &agent).await;
+    restarted_controller_refuses_another_cluster(&stage, [edge, other], &agent, &controller).await;
     joined_again_prints_another_token(&stage, &file).await;
     documented_rights_suffice_for_a_join_by_file(&stage).await;
     unjoin_removes_all(&stage, edge).await;
@@ -195,6 +198,51 @@ async fn hub_has_the_member_without_a_token(stage: &Stage<'_>) {
     ends(&removed, 1, "kubectl mcs unjoin edge");
 }
 
+/// No command has reached the member.
+async fn uid_is_recorded(stage: &Stage<'_>, edge: &Cluster) {
+    let path = "jsonpath={.metadata.uid}";
+    let get = ["get", "namespace", "kube-system", "-o", path];
+    let uid = edge.kubectl(get).await.ok();
+    eventually("the UID is recorded", LONG, async || {
+        let get = ["get", "cluster", "edge", "-o", "jsonpath={.spec.id}"];
+        let recorded = stage.fleet.hub().kubectl(get).await.ok();
+        (recorded == uid).then_some(()).ok_or(recorded)
+    })
+    .await;
+}
+
+/// The agent of another cluster has the certificate of edge, and connects first.
+async fn restarted_controller_refuses_another_cluster(
+    stage: &Stage<'_>,
+    [edge, other]: [&Cluster; 2],
+    agent: &Process,
+    controller: &Running,
+) {
+    agent.kill().await;
+    let secrets = |cluster: &Cluster| Api::<Secret>::namespaced(cluster.client(), NAMESPACE);
+    let [from, to] = [edge, other].map(secrets);
+    let stored = from.get("causeway-agent").await.expect("a Secret");
+    let mut data = json!(stored.data);
+    data["token"] = Value::Null;
+    let (parameters, patch) = (PatchParams::default(), json!({ "data": data }));
+    let patch = Patch::Merge(&patch);
+    let patched = to.patch("causeway-agent", &parameters, &patch).await;
+    patched.expect("another Secret");
+    let stranger = stage.tunnel.deployed_agent(stage.fleet, other).await;
+    stage.shows(0, "edge | 1/1").await;
+    controller.restart().await;
+    let hub = stage.fleet.hub();
+    let refused = "False|Refused|its API server is another cluster's now";
+    hub.says("clusters/edge", "Ready", refused, LONG).await;
+    stranger.kill().await;
+    agent.restart().await;
+    stage.shows(0, "edge | 1/1").await;
+    // Until its token is due, the controller asks no other agent.
+    controller.restart().await;
+    hub.says("clusters/edge", "Ready", "True|Synced|", LONG)
+        .await;
+}
+
 async fn file_is_good_for_no_other_cluster(
     stage: &Stage<'_>,
     other: &Cluster,
@@ -229,6 +277,7 @@ async fn reused_token_is_an_event_of_the_cluster(stage: &Stage<'_>, replica: &Pr
             "EnrolmentTokenReused",
             "causeway-tunnel",
             "an agent from 127.0.0.1 presented the enrolment token of edge",
+            "unjoin edge, and join your cluster by another name or replace the authority",
             "docs/edge.md#join-by-a-file",
         ];
         let is_shown = parts.iter().all(|part| described.contains(part));

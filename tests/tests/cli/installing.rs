@@ -19,11 +19,11 @@ use tokio::sync::OnceCell;
 use crate::{credentials, ends, join, join_all};
 
 /// Clusters without anything of causeway: an empty hub, a cluster that runs pods, one with
-/// definitions of somebody else's, and one that is to be joined.
+/// definitions of somebody else's, one that is to be joined, and two more hubs.
 async fn fleet() -> &'static Fleet {
     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
     let start = async || {
-        let fleet = Fleet::builder().members(4).start().await;
+        let fleet = Fleet::builder().members(5).start().await;
         fleet.let_members_sleep();
         fleet
     };
@@ -531,8 +531,20 @@ async fn services_kept_at_uninstall_are_reported_when_members_are_removed() {
         !controller.process().is_running()
     })
     .await;
+    let path = "-o=jsonpath={.data.key}";
+    let seal = [
+        "get",
+        "secret",
+        "causeway-export-seal",
+        "-n",
+        NAMESPACE,
+        path,
+    ];
+    let key = hub.kubectl(seal).await.ok();
+    assert!(!key.is_empty());
     let kept = mcs(&fleet, hub, "uninstall --keep-services --yes").await;
     ends(&kept, 0, "nothing updates what causeway wrote");
+    assert_eq!(hub.kubectl(seal).await.ok(), key);
 
     let unjoined = mcs(&fleet, hub, "unjoin member1").await;
     ends(&unjoined, 0, "objects of causeway remain in member1;");
@@ -544,16 +556,58 @@ async fn services_kept_at_uninstall_are_reported_when_members_are_removed() {
     }
 }
 
-async fn the_last_line_knows_whether_a_controller_leads(fleet: &Fleet, hub: &Cluster) {
-    let install = "install --external --webhook-url https://127.0.0.1:1";
-    let idle = mcs(fleet, hub, install).await;
-    ends(&idle, 0, "start causeway-webhook and causeway-controller");
+#[tokio::test]
+async fn keep_services_deletes_the_registration_first_and_resumes() {
+    let fleet = fleet().await;
+    let hub = fleet.member("member5");
+    ends(&mcs(fleet, hub, "install --wait=false").await, 0, "");
+    let uninstall = "uninstall --keep-services --yes --timeout 2s";
+    the_lease_is_held(hub).await;
+    let late = mcs(fleet, hub, uninstall).await;
+    ends(
+        &late,
+        1,
+        "not removed within 2 s; left: a, which holds Lease",
+    );
+    let kinds = said(&late, "deleted").into_iter();
+    let kinds: Vec<_> = kinds.filter_map(|title| title.split('.').next()).collect();
+    let expected = [
+        "mutatingwebhookconfiguration",
+        "validatingwebhookconfiguration",
+        "deployment",
+        "deployment",
+    ];
+    assert_eq!(kinds, expected, "{}", late.stdout);
+    let service = multi_cluster_service("foo");
+    eventually("a MultiClusterService is created", SOON, async || {
+        let created = hub.apply(&service).await;
+        created.exit.success().then_some(()).ok_or(created.stderr)
+    })
+    .await;
+
+    the_lease_is_held(hub).await;
+    ends(&mcs(fleet, hub, uninstall).await, 1, "a holds Lease");
+    let free = ["delete", "lease", "causeway-controller", "-n", NAMESPACE];
+    hub.kubectl(free).await.ok();
+    let resumed = mcs(fleet, hub, uninstall).await;
+    ends(&resumed, 0, "nothing updates what causeway wrote");
+}
+
+/// Has `a` renew the controller's Lease.
+async fn the_lease_is_held(hub: &Cluster) {
     let now = Timestamp::now();
     let lease = format!(
         "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {{name: causeway-controller, namespace: {NAMESPACE}}}\n\
          spec: {{holderIdentity: a, renewTime: '{now:.6}'}}\n"
     );
     hub.apply(&lease).await.ok();
+}
+
+async fn the_last_line_knows_whether_a_controller_leads(fleet: &Fleet, hub: &Cluster) {
+    let install = "install --external --webhook-url https://127.0.0.1:1";
+    let idle = mcs(fleet, hub, install).await;
+    ends(&idle, 0, "start causeway-webhook and causeway-controller");
+    the_lease_is_held(hub).await;
     let leads = mcs(fleet, hub, install).await;
     ends(&leads, 0, "causeway-controller is running");
     assert!(!leads.stdout.contains("start causeway"), "{}", leads.stdout);

@@ -503,6 +503,21 @@ async fn agent_that_reports_paths_is_started_and_removed_by_join() {
     );
     assert!(agents().await.contains("deployment.apps/causeway-paths"));
 
+    // An image that somebody chose is theirs until a person decides.
+    let theirs = "agent=registry.example/agent:2";
+    let set = ["set", "image", "deployment/causeway-paths", theirs];
+    member
+        .kubectl(set.into_iter().chain(["-n", NAMESPACE]))
+        .await
+        .ok();
+    let mark = member.mark().await;
+    let refused = join(&[&["--report-paths"], &image[..]].concat()).await;
+    let said = "nothing was applied | deployment.apps/causeway-paths | --force-conflicts";
+    ends(&refused, 1, said);
+    let mut written = member.writes_since(mark, "kubectl-mcs").await;
+    written.retain(|write| !write.dry_run);
+    assert!(written.is_empty(), "{written:?}");
+
     let removed = join(&["--report-paths=false"]).await;
     ends(
         &removed,

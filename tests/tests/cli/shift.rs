@@ -30,12 +30,11 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
     let env = Environment::builder().webhook().start(fleet).await;
     let space = env.fleet.space("shift").await;
     let name = space.name();
-    let shift = async |more: &[&str]| {
-        let args = [
-            "shift", "foo", "-n", name, "--to", "member1", "--every", "1s",
-        ];
+    let shift_to = async |service: &str, to: &str, more: &[&str]| {
+        let args = ["shift", service, "-n", name, "--to", to, "--every", "1s"];
         env.mcs(args.into_iter().chain(more.iter().copied())).await
     };
+    let shift = async |more: &[&str]| shift_to("foo", "member1", more).await;
     let step = ["--step", "50%"];
     let missing = "the hub has no MultiClusterService foo";
     ends(&shift(&step).await, 1, missing);
@@ -49,6 +48,22 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
         let stored = services.get("foo").await.expect("it is there");
         stored.annotations().get(labels::SHARE).cloned()
     };
+    space.expose("all", [], ["member2"]).await;
+    ends(&env.mcs(["drain", "member1"]).await, 0, "");
+    let undo = ["drain", "member1", "--undo"];
+    let drained = "member1 is drained | kubectl mcs drain member1 --undo";
+    let elsewhere = "other does not provide foo | spec.providerClusters";
+    for (service, to, refused) in [
+        ("foo", "other", elsewhere),
+        ("all", "other", "other is not joined"),
+        ("foo", "member1", drained),
+    ] {
+        for more in [&["--step", "50%", "--dry-run"][..], &step] {
+            ends(&shift_to(service, to, more).await, 1, refused);
+        }
+    }
+    ends(&env.mcs(undo).await, 0, "");
+    space.says("foo", "Ready", "True|").await;
     let both = "cluster/member1=50%, rest\nafter 1 s: cluster/member1=100%, rest";
     ends(&shift(&["--step", "50%", "--dry-run"]).await, 0, both);
     assert_eq!(stored().await, None);

@@ -2,15 +2,18 @@
 //! that only its own pods reach.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::process::certificate::authorities;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::kubectl::Output;
-use causeway_tests::reaper::{Exit, Process};
+use causeway_tests::reaper::{Exit, Process, Program};
 use causeway_tests::tunnel::{IssuedTunnel, PASSWORD};
-use causeway_tests::{Cluster, Fleet, Installation, LONG, SOON, Space, eventually};
+use causeway_tests::{
+    Cluster, Fleet, Installation, LONG, SOON, Space, binaries, eventually, ports,
+};
 use futures::{SinkExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -139,6 +142,7 @@ async fn member_of_the_tunnel_is_joined_read_and_removed() {
     ends(&joined, 0, said);
     cluster_names_the_address_of_the_pods(&stage).await;
     joined_again_keeps_the_certificate(&stage).await;
+    agent_that_reaches_no_tunnel_ends_in_order(&stage).await;
     let plain = join(&stage.installation, "member2", fleet.member("member2"), &[]).await;
     ends(&plain, 0, "member2 is synced");
 
@@ -197,9 +201,12 @@ async fn authority_is_created_once(stage: &Stage<'_>) {
     let again = stage.install(&address, &[]).await;
     let said = "secret/causeway-tunnel-ca unchanged | secret/causeway-tunnel unchanged";
     ends(&again, 0, said);
-    let elsewhere = stage.install("tunnel.example", &[]).await;
-    let said = "secret/causeway-tunnel-ca unchanged | secret/causeway-tunnel configured";
-    ends(&elsewhere, 0, said);
+    let elsewhere = "
+        secret/causeway-tunnel-ca unchanged
+        secret/causeway-tunnel configured
+        covers tunnel.example, 127.0.0.1:
+    ";
+    ends(&stage.install("tunnel.example", &[]).await, 0, elsewhere);
     ends(&stage.install(&address, &[]).await, 0, said);
     let last = secret(hub, "causeway-tunnel-ca").await.expect("a CA").data;
     assert_eq!(first, last);
@@ -223,6 +230,9 @@ async fn authority_is_created_once(stage: &Stage<'_>) {
         0,
         "secret/causeway-tunnel-ca created",
     );
+    // Agents go on dialling the earlier host.
+    let said = "secret/causeway-tunnel configured | covers tunnel.example, 127.0.0.1:";
+    ends(&stage.install("tunnel.example", &[]).await, 0, said);
 }
 
 async fn cluster_names_the_address_of_the_pods(stage: &Stage<'_>) {
@@ -274,6 +284,27 @@ async fn joined_again_keeps_the_certificate(stage: &Stage<'_>) {
         .map(|one| one["kind"].as_str().unwrap_or_default())
         .collect();
     assert_eq!(kinds, ["Deployment"]);
+}
+
+async fn agent_that_reaches_no_tunnel_ends_in_order(stage: &Stage<'_>) {
+    let log = stage.fleet.directory().join("causeway-agent-alone.log");
+    stage.fleet.add_log(&log);
+    let files = IssuedTunnel::agent_files(stage.fleet, stage.edge());
+    let program = Program::new(binaries::causeway("causeway-agent"), log)
+        .arg("--tunnel=127.0.0.1:1")
+        .arg(format!("--tls-dir={}", files.display()))
+        .arg("--api-server=127.0.0.1:1")
+        .arg(format!("--admin-bind=127.0.0.1:{}", ports::fresh()));
+    let agent = stage.fleet.reaper().run(program);
+    eventually("the agent dials", SOON, async || {
+        let log = agent.log_tail(100);
+        let has_dialled = log.contains("causeway-tunnel not reached");
+        has_dialled.then_some(()).ok_or(log)
+    })
+    .await;
+    agent.terminate();
+    let exit = agent.exited(Duration::from_secs(5)).await;
+    assert!(exit.success(), "{exit:?}");
 }
 
 async fn commands_read_the_member(stage: &Stage<'_>, space: &Space<'_>) {

@@ -280,4 +280,7 @@ async fn path_that_fails_moves_clients_with_and_without_a_hub() {
     .await;
     run(consumer, &MEND).await;
     assert!(agent.is_running(), "{}", agent.log_tail(20));
+    agent.terminate();
+    let exit = agent.exited(Duration::from_secs(5)).await;
+    assert!(exit.success(), "{exit:?}");
 }

@@ -388,6 +388,13 @@ async fn dry_run_and_job_create_nothing(verify: &Verify<'_>) {
     let marks = [members[0].mark().await, members[1].mark().await];
     let pods = verify.run(&["foo", "--dry-run"]).await.ok();
     assert_eq!(pods.matches("kind: Pod").count(), 3, "{pods}");
+    let wrong = ["--member", "member2=member1"];
+    for what in [&["--dry-run"][..], &["--from", "member2", "--print-job"]] {
+        let untried = verify.run(&[&["foo"], what, &wrong].concat()).await;
+        assert_eq!(untried.exit, Exit::Code(3), "{untried:?}");
+        let why = "not tried: member2: context member1 is of ";
+        assert!(untried.stderr.contains(why), "{untried:?}");
+    }
     let job = verify
         .run(&["foo", "--from", "member2", "--print-job"])
         .await

@@ -71,7 +71,7 @@ pub(super) fn imports(served: &Readable<Vec<Version>>) -> Check {
         }
         Ok(versions) if versions.is_empty() => {
             Check::unhealthy(IMPORTS, "not served by the member")
-                .remedy("kubectl mcs join brings it; or kubectl apply -f manifests/crds/member/")
+                .remedy("join the member again; or kubectl apply -f manifests/crds/member/ there")
         }
         Ok(_) => Check::unhealthy(
             IMPORTS,

@@ -18,7 +18,7 @@ const COREFILE: &str = ".:53 {\n    errors\n    kubernetes cluster.local {\n    
 const BLOCK: &str = "clusterset.local:53 {\n    errors\n    kubernetes clusterset.local {\n        multicluster clusterset.local\n    }\n}\n";
 const NEW: &str = "registry.k8s.io/coredns/coredns:v1.13.1";
 const OLD: &str = "registry.k8s.io/coredns/coredns:v1.12.1";
-const FIX: &str = "kubectl mcs dns member1 --fix";
+const FIX: &str = "kubectl mcs dns member1 --member-kubeconfig FILE --fix";
 
 fn from<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("an object")

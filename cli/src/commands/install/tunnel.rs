@@ -3,8 +3,9 @@
 
 use std::time::SystemTime;
 
+use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::target::is_tunnelled;
-use causeway_certs::CA_CERTIFICATE;
+use causeway_certs::{CA_CERTIFICATE, Leaf};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
@@ -20,7 +21,7 @@ use crate::cluster::tunnel::authority::{
 use crate::cluster::tunnel::{self, CONTROLLER_SECRET, SERVER_SECRET, TunnelError};
 use crate::observe::once;
 use crate::term::exit::Failure;
-use crate::term::output;
+use crate::term::output::{self, OutputError};
 use crate::term::table::listed;
 
 /// Checks that the objects give the controller the front of the tunnel if the hub reaches members
@@ -104,6 +105,8 @@ pub(super) async fn add_secrets(
     }
     let hub_uid = hub.uid().await?;
     let leaf = authority::server(&hub_uid, address);
+    let leaf = authority.with_earlier_hosts(leaf, stored.as_ref());
+    note_hosts(&leaf)?;
     let certificate = authority.certificate(leaf, stored.as_ref(), now)?;
     secrets.push(authority::named(SERVER_SECRET, certificate)?);
     let stored = tunnel::secret(hub, CONTROLLER_SECRET).await?;
@@ -117,4 +120,18 @@ pub(super) async fn add_secrets(
     let at = first.unwrap_or(chosen.len());
     chosen.splice(at..at, secrets);
     Ok(())
+}
+
+/// Prints the hosts of a certificate that retains earlier ones.
+fn note_hosts(leaf: &Leaf) -> Result<(), OutputError> {
+    let hosts = authority::hosts(leaf);
+    if hosts.len() < 2 {
+        return Ok(());
+    }
+    output::progress(format_args!(
+        "note: the certificate of causeway-tunnel covers {}: agents may go on dialling an earlier \
+         host. To leave earlier ones out, delete Secret {DEFAULT_NAMESPACE}/{SERVER_SECRET} and \
+         run this again",
+        listed(&hosts)
+    ))
 }

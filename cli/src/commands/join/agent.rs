@@ -66,8 +66,14 @@ impl Agent {
         }))
     }
 
-    /// Applies the objects to the member. Without `--force-conflicts`, a field that another field
-    /// manager changed is an error.
+    /// Checks that applying the objects takes no field from another field manager, unless
+    /// `--force-conflicts` is set.
+    pub(super) async fn check(&self, joining: &Joining<'_>) -> Result<(), Failure> {
+        let force = joining.args.force_conflicts;
+        self.objects.check(joining.member, force).await
+    }
+
+    /// Applies the objects to the member, after [`Self::check`].
     pub(super) async fn apply(&self, joining: &Joining<'_>) -> Result<(), Failure> {
         let (member, force) = (joining.member, joining.args.force_conflicts);
         self.objects.apply(member, Run::Real, force).await?;

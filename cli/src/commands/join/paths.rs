@@ -38,11 +38,16 @@ impl Paths {
         Ok(paths)
     }
 
-    /// Applies or deletes the objects. Without `--force-conflicts`, a field that another field
-    /// manager changed is an error.
+    /// Checks that applying the objects takes no field from another field manager, unless
+    /// `--force-conflicts` is set.
+    pub(super) async fn check(&self, joining: &Joining<'_>) -> Result<(), Failure> {
+        let force = joining.args.force_conflicts;
+        Ok(preview::check(joining.member, self.objects.iter(), force).await?)
+    }
+
+    /// Applies or deletes the objects, after [`Self::check`].
     pub(super) async fn apply(&self, joining: &Joining<'_>) -> Result<(), Failure> {
         let (member, force) = (joining.member, joining.args.force_conflicts);
-        preview::check(member, self.objects.iter(), force).await?;
         for object in &self.objects {
             objects::apply_with(member, object, Run::Real, force).await?;
         }

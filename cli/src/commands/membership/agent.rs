@@ -84,8 +84,19 @@ impl AgentObjects {
         })
     }
 
-    /// Applies the objects to the member. Without `force`, a field that another field manager
-    /// changed is an error.
+    /// Checks in a dry run that applying the objects takes no field from another field manager,
+    /// unless `force` is set.
+    pub(crate) async fn check(&self, member: &ApiServer, force: bool) -> Result<(), Failure> {
+        Ok(preview::check(member, self.applied(), force).await?)
+    }
+
+    /// Returns the objects that other field managers may have changed, in order.
+    fn applied(&self) -> impl Iterator<Item = &DynamicObject> {
+        self.rights.iter().chain([&self.deployment])
+    }
+
+    /// Applies the objects to the member, after [`Self::check`]. Without `force`, a field that
+    /// another field manager changed is an error.
     pub(crate) async fn apply(
         &self,
         member: &ApiServer,
@@ -99,10 +110,8 @@ impl AgentObjects {
             }
             objects::apply(member, &self.namespace, run).await?;
         }
-        let all = self.rights.iter().chain([&self.deployment]);
-        preview::check(member, all.clone(), force).await?;
         objects::apply(member, &self.secret, run).await?;
-        for object in all {
+        for object in self.applied() {
             objects::apply_with(member, object, run, force).await?;
         }
         Ok(())

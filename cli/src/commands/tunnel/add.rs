@@ -64,7 +64,10 @@ pub(super) async fn run(hub: &HubArgs, args: &TunnelAddArgs) -> Result<ExitState
         return Ok(ExitState::Good);
     };
     match run {
-        Some(run) => agent.apply(member, run, args.force_conflicts).await?,
+        Some(run) => {
+            agent.check(member, args.force_conflicts).await?;
+            agent.apply(member, run, args.force_conflicts).await?;
+        }
         None => agent.print("applied (dry run)")?,
     }
     output::result(change::choose_tunnel(&hub, &name, (&cluster, true), run).await?)?;

@@ -21,6 +21,14 @@ use crate::observe::once;
 use crate::term::exit::Failure;
 use crate::term::output;
 
+/// Kinds that are deleted before the finalizers are removed. Without the webhook, its registration
+/// would have the hub refuse every write of a MultiClusterService.
+const FIRST: [&str; 3] = [
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "Deployment",
+];
+
 /// Checks that no controller can add the finalizers again: `uninstall` deletes its Deployment, or
 /// no controller holds the Lease.
 pub(super) async fn check(hub: &ApiServer, objects: &[DynamicObject]) -> Result<(), Failure> {
@@ -43,14 +51,15 @@ async fn holder(hub: &ApiServer) -> Result<Option<String>, Failure> {
     Ok(controller.holder(Timestamp::now()).map(ToOwned::to_owned))
 }
 
-/// Deletes the Deployments, waits until the controller's Lease has no holder, and removes
-/// causeway's finalizers.
+/// Deletes the registration of the webhook and the Deployments, waits until the controller's Lease
+/// has no holder, and removes causeway's finalizers. The objects are in order of deletion.
 pub(super) async fn remove_finalizers(
     hub: &ApiServer,
     objects: &[DynamicObject],
     timeout: Duration,
 ) -> Result<(), Failure> {
-    for object in objects.iter().filter(|one| bundle::is_deployment(one)) {
+    let is_first = |one: &&DynamicObject| FIRST.iter().any(|kind| objects::is_a(one, kind));
+    for object in objects.iter().filter(is_first) {
         objects::remove(hub, object).await?;
     }
     let left = wait::none_left(Instant::now() + timeout, "", async || {

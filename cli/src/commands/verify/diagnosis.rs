@@ -70,7 +70,9 @@ fn of_pod(from: &str, provider: &str, outcome: &Outcome) -> (String, String) {
         Outcome::NoRoute => (
             format!("{from} has no route to the pods of {provider}"),
             format!(
-                "route the pod networks to each other, or declare {provider} as of another network: kubectl mcs join {provider} --network (docs/networks.md)"
+                "route the pod networks to each other, or declare {provider} as of another \
+                 network: {}",
+                join(provider)
             ),
         ),
         Outcome::Refused => (
@@ -84,7 +86,9 @@ fn of_pod(from: &str, provider: &str, outcome: &Outcome) -> (String, String) {
         Outcome::WrongCluster { answered } => (
             format!("pods of {answered} have addresses of {provider}: pod networks overlap"),
             format!(
-                "give the clusters separate pod ranges, or declare {provider} as of another network: kubectl mcs join {provider} --network (docs/networks.md)"
+                "give the clusters separate pod ranges, or declare {provider} as of another \
+                 network: {}",
+                join(provider)
             ),
         ),
         Outcome::LargePacketsLost => (
@@ -102,6 +106,11 @@ fn of_pod(from: &str, provider: &str, outcome: &Outcome) -> (String, String) {
         ),
     };
     (cause, remedy)
+}
+
+/// Returns the command that declares the network of a member.
+fn join(member: &str) -> String {
+    format!("kubectl mcs join {member} --member-kubeconfig FILE --network NAME (docs/networks.md)")
 }
 
 fn of_cluster_ip(outcome: &Outcome) -> (String, String) {
@@ -129,7 +138,10 @@ fn of_name(from: &str, name: &str, outcome: &Outcome) -> (String, String) {
             format!(
                 "the DNS of {from} does not serve clusterset.local, or has not seen the ServiceImport"
             ),
-            format!("kubectl mcs dns {from} shows what is missing (docs/clusterset.md#dns)"),
+            format!(
+                "kubectl mcs dns {from} --member-kubeconfig FILE shows what is missing \
+                 (docs/clusterset.md#dns)"
+            ),
         ),
         Outcome::NameNotFound => (
             format!("the DNS of {from} has not seen the Service"),

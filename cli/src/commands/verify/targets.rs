@@ -1,6 +1,7 @@
 //! Services and clusters of a run, and the paths of each consumer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use causeway::api::multicluster::ServiceImport;
 use causeway::api::{Cluster, MultiClusterService};
@@ -19,6 +20,9 @@ use crate::observe::scope::Scope;
 use crate::observe::service::key_of;
 use crate::observe::{kubeconfigs, networking};
 use crate::term::exit::Failure;
+
+/// Maximum time of each request that connects to a member.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Member with the user's rights, or the reason that it cannot be read.
 type Member = Result<ApiServer, String>;
@@ -57,7 +61,7 @@ impl Targets {
         let members = clusters.iter().map(|cluster| async {
             let name = cluster.name_any();
             let given = hub.members.or_by_name(&name);
-            let member = kubeconfigs::connect(hub, cluster, &given).await;
+            let member = kubeconfigs::connect(hub, cluster, &given, ANSWER_WITHIN).await;
             (name.clone(), member.map_err(|why| format!("{name}: {why}")))
         });
         let members = join_all(members).await.into_iter().collect();

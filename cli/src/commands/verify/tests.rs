@@ -5,6 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::diagnosis::diagnose;
 use super::probe::{Dialled, Outcome, Path, Protocol};
 use super::report::{ConsumerReport, Report, ServiceReport};
+use crate::args::tests::assert_commands_parse;
 use crate::observe::verification::Verification;
 use crate::term::exit::ExitState;
 use crate::term::screen::Screen;
@@ -109,6 +110,7 @@ fn each_outcome_has_its_own_cause() {
         let found = diagnose("member2", path, &outcome, false).expect("a cause");
         assert!(found.cause.contains(cause), "{path} {outcome:?}: {found:?}");
         assert!(!found.remedy.is_empty());
+        assert_commands_parse(&found.remedy);
     }
     let dropped = diagnose("member2", endpoint, &Outcome::TimedOut, true);
     let cause = dropped.expect("a cause").cause;
@@ -159,7 +161,7 @@ member2         1 of 3 work   1 of 1 work   0 of 1 work
      -> compare targetPort of the Service with the port on which the container listens
   foo.shop.svc.clusterset.local name not found
      the DNS of member2 does not serve clusterset.local, or has not seen the ServiceImport
-     -> kubectl mcs dns member2 shows what is missing (docs/clusterset.md#dns)
+     -> kubectl mcs dns member2 --member-kubeconfig FILE shows what is missing (docs/clusterset.md#dns)
 not tried: member3: no context
 "
     );

@@ -68,7 +68,7 @@ fn connected(member: &MemberReport, now: Timestamp) -> Cell {
         (None, _) => Cell::new("unknown", Tone::Unsure),
         (Some(true), age) => Cell::new(age.unwrap_or_default(), Tone::Good),
         (Some(false), Some(age)) => Cell::new(format!("not for {age}"), Tone::Bad),
-        (Some(false), None) => Cell::new("never", Tone::Bad),
+        (Some(false), None) => Cell::new("not since start", Tone::Bad),
     }
 }
 
@@ -91,7 +91,11 @@ fn notes(member: &MemberReport, now: Timestamp) -> Vec<String> {
         let remedy = match member.certificate_renews {
             true => "in the member: kubectl -n causeway-system logs deployment/causeway-agent"
                 .to_owned(),
-            false => format!("kubectl mcs join {} with the same flags", member.name),
+            false => format!(
+                "repeat kubectl mcs join {name}, or kubectl mcs tunnel add {name} for a member of \
+                 Karmada, with the same flags",
+                name = member.name
+            ),
         };
         notes.push(format!(
             "the certificate of its agent ends at {} -> {remedy}",
@@ -122,13 +126,13 @@ mod tests {
     fn members_are_a_table_with_remedies() {
         let report = Report::new(&replicas(), Some(&clusters()), Vec::new());
         let expected = "\
-NAME    CONNECTED     FROM          REPLICAS   RTT    STREAMS   AGENT
-edge1   60m           203.0.113.7   2/2        12ms   14        0.2.0
-edge2   2m            2001:db8::1   1/2        -      7         0.2.0
+NAME    CONNECTED         FROM          REPLICAS   RTT    STREAMS   AGENT
+edge1   60m               203.0.113.7   2/2        12ms   14        0.2.0
+edge2   2m                2001:db8::1   1/2        -      7         0.2.0
   no Cluster of this name is reached through causeway-tunnel
-edge3   not for 47m   203.0.113.9   0/2        -      -         -
+edge3   not for 47m       203.0.113.9   0/2        -      -         -
   -> in the member: kubectl -n causeway-system logs deployment/causeway-agent
-edge4   never         -             0/2        -      -         -
+edge4   not since start   -             0/2        -      -         -
   -> in the member: kubectl -n causeway-system logs deployment/causeway-agent
 ";
         assert_eq!(render(&report, now(), Screen::PLAIN), expected);
@@ -155,9 +159,8 @@ tunnel-1 is not read: refused
         let report = Report::new(&replicas(), None, Vec::new());
         let late = "2026-12-20T00:00:00Z".parse().expect("a time");
         let text = render(&report, late, Screen::PLAIN);
-        assert!(
-            text.contains("ends at 2027-01-01T00:00:00Z -> kubectl mcs join edge1"),
-            "{text}"
-        );
+        let remedy = "repeat kubectl mcs join edge1, or kubectl mcs tunnel add edge1";
+        let note = format!("ends at 2027-01-01T00:00:00Z -> {remedy}");
+        assert!(text.contains(&note), "{text}");
     }
 }
