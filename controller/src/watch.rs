@@ -60,7 +60,6 @@ pub struct Watch<K, D = Json> {
     cluster: Arc<str>,
     api: Api<K>,
     labels: Option<String>,
-    fields: Option<String>,
     metadata_only: bool,
     settings: Settings,
     reconnect: Option<watch::Receiver<Instant>>,
@@ -96,7 +95,6 @@ where
             cluster: "hub".into(),
             api,
             labels: None,
-            fields: None,
             metadata_only: false,
             settings,
             reconnect: None,
@@ -122,15 +120,6 @@ where
     pub fn labels(self, selector: impl Into<String>) -> Self {
         Self {
             labels: Some(selector.into()),
-            ..self
-        }
-    }
-
-    /// Only objects whose fields match the selector.
-    #[must_use]
-    pub fn fields(self, selector: impl Into<String>) -> Self {
-        Self {
-            fields: Some(selector.into()),
             ..self
         }
     }
@@ -240,7 +229,6 @@ where
                 request: Request::new(self.api.resource_url()),
                 client: self.api.into_client(),
                 labels: scoped.as_ref().map(Scoped::selector).or(self.labels),
-                fields: self.fields,
                 metadata_only: self.metadata_only,
                 settings: self.settings,
                 unreadable: self.unreadable,

@@ -52,7 +52,6 @@ pub(super) struct Source<K, D> {
     pub(super) request: Request,
     pub(super) client: Client,
     pub(super) labels: Option<String>,
-    pub(super) fields: Option<String>,
     pub(super) metadata_only: bool,
     pub(super) settings: Settings,
     pub(super) unreadable: Counter,
@@ -68,7 +67,6 @@ impl<K, D: Clone> Clone for Source<K, D> {
             request: self.request.clone(),
             client: self.client.clone(),
             labels: self.labels.clone(),
-            fields: self.fields.clone(),
             metadata_only: self.metadata_only,
             settings: self.settings.clone(),
             unreadable: self.unreadable.clone(),
@@ -107,7 +105,6 @@ where
     pub(super) async fn newest(&self) -> Result<String, Failure> {
         let params = ListParams {
             label_selector: self.labels.clone(),
-            field_selector: self.fields.clone(),
             limit: Some(1),
             ..ListParams::default()
         };
@@ -127,7 +124,6 @@ where
     ) -> Result<Option<PageRead>, Failure> {
         let params = ListParams {
             label_selector: self.labels.clone(),
-            field_selector: self.fields.clone(),
             limit: request.limit,
             continue_token: request.token.map(str::to_owned),
             ..ListParams::default()
@@ -193,7 +189,7 @@ where
         self.logged = 0;
         let params = WatchParams {
             label_selector: self.labels.clone(),
-            field_selector: self.fields.clone(),
+            field_selector: None,
             timeout: u32::try_from(lifetime.as_secs()).ok(),
             bookmarks: true,
             send_initial_events: false,

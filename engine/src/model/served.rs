@@ -30,8 +30,8 @@ pub struct ServedImports {
     pub fields: ImportFields,
 }
 
-/// Fields of a ServiceImport that not every definition has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Fields of a ServiceImport that not every definition has. The first definition has none of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportFields {
     /// `spec.ips` takes two addresses.
     pub two_ips: bool,
@@ -65,18 +65,5 @@ impl ImportFields {
         observed_generation: true,
         conditions: true,
         endpoint_slice_objects: true,
-    };
-
-    /// Fields of the first definition.
-    pub const FIRST: Self = Self {
-        two_ips: false,
-        ip_families: false,
-        internal_traffic_policy: false,
-        traffic_distribution: false,
-        cluster_selectors: false,
-        cluster_selector_results: false,
-        observed_generation: false,
-        conditions: false,
-        endpoint_slice_objects: false,
     };
 }

@@ -441,7 +441,7 @@ fn join(env: &mut Environment, member: &str) {
         true => {
             server.served.imports = Some(ServedImports {
                 version: Version::V1alpha1,
-                fields: ImportFields::FIRST,
+                fields: ImportFields::default(),
             });
         }
         false => server.families = vec!["IPv4", "IPv6"],

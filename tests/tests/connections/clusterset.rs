@@ -119,7 +119,7 @@ async fn changing_definitions_affect_their_own_watches_only() {
     serves(&mut reported, "they are gone", &Served::default()).await;
 
     member.serve_older_clusterset().await;
-    let first = served(Version::V1alpha1, ImportFields::FIRST);
+    let first = served(Version::V1alpha1, ImportFields::default());
     serves(&mut reported, "older ones appear", &first).await;
     export_as(Version::V1alpha1, member, &space, "bar").await;
     reported

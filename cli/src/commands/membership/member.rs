@@ -9,12 +9,11 @@ mod token;
 use std::path::Path;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use causeway::api::{Cluster, ClusterSpec, labels};
 use causeway::domain::KubernetesVersion;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::target::Target;
+use causeway_certs::certificate_pem;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::ResourceExt as _;
@@ -294,7 +293,7 @@ fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
             all.push(certificate.to_vec());
         }
     }
-    all.iter().map(|certificate| pem(certificate)).collect()
+    all.iter().map(|one| certificate_pem(one)).collect()
 }
 
 /// Reads a file of PEM certificates.
@@ -308,21 +307,6 @@ pub(crate) fn certificates(file: &Path) -> Result<String, String> {
         true => Ok(text),
         false => Err("it holds no certificate in PEM".to_owned()),
     }
-}
-
-fn pem(certificate: &[u8]) -> String {
-    const LINE: usize = 64;
-    let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    let encoded = STANDARD.encode(certificate);
-    let mut rest = encoded.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(LINE));
-        text.push_str(line);
-        text.push('\n');
-        rest = after;
-    }
-    text.push_str("-----END CERTIFICATE-----\n");
-    text
 }
 
 /// Connects with the Secret for the hub as the controller will, at the URL of the kubeconfig.
@@ -423,9 +407,12 @@ mod tests {
         let (one, two) = (vec![1; 100], vec![2; 100]);
         let bundle = ca_bundle(
             std::slice::from_ref(&one),
-            &format!("{}{}", pem(&one), pem(&two)),
+            &format!("{}{}", certificate_pem(&one), certificate_pem(&two)),
         );
-        assert_eq!(bundle, format!("{}{}", pem(&one), pem(&two)));
+        assert_eq!(
+            bundle,
+            format!("{}{}", certificate_pem(&one), certificate_pem(&two))
+        );
         assert_eq!(ca_bundle(&[], ""), "");
         assert!(bundle.lines().all(|line| line.len() <= 64), "{bundle}");
     }

@@ -11,21 +11,13 @@ use tokio::time::Instant;
 
 use crate::lookup::Entries;
 
-/// Fields that not every definition has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Fields that not every definition has. The first definitions have none of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     /// Those of ServiceImports.
     pub(super) imports: ImportFields,
     /// `status.clusters` of ServiceExports of the same version.
     pub(super) export_clusters: bool,
-}
-
-impl Fields {
-    /// Fields of the first definitions.
-    const FIRST: Self = Self {
-        imports: ImportFields::FIRST,
-        export_clusters: false,
-    };
 }
 
 /// An API server publishes the schema of a definition some moments after it serves it; one that has
@@ -88,7 +80,7 @@ impl Schema {
             ) if *version == of => Some(*fields),
             (None, Self::Missing(version, since)) if *version == of => {
                 let is_late = now.duration_since(*since) >= PUBLISHED_WITHIN;
-                is_late.then_some(Fields::FIRST)
+                is_late.then_some(Fields::default())
             }
             (None, _) => {
                 *self = Self::Missing(of, now);
@@ -291,11 +283,11 @@ mod tests {
             .unwrap();
         let two_ips = ImportFields {
             two_ips: true,
-            ..ImportFields::FIRST
+            ..ImportFields::default()
         };
         for (document, fields) in [
             (newest, Some(ImportFields::ALL)),
-            (first, Some(ImportFields::FIRST)),
+            (first, Some(ImportFields::default())),
             (open, Some(ImportFields::ALL)),
             (unlimited, Some(two_ips)),
             (exports_alone, None),
@@ -349,7 +341,7 @@ mod tests {
         assert_eq!(schema.settle(V1beta1, None, start, EVERY), None);
         assert_eq!(schema.settle(V1alpha1, None, late, EVERY), None, "another");
         let later = late + PUBLISHED_WITHIN;
-        let first = Some(Fields::FIRST);
+        let first = Some(Fields::default());
         assert_eq!(schema.settle(V1alpha1, None, later, EVERY), first);
         assert_eq!(schema.fresh(V1alpha1, later), None, "it may come yet");
         let all = Some(ALL);

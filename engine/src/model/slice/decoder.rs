@@ -1,11 +1,9 @@
 //! Decoder of the EndpointSlices of a watch.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 use causeway_wire::{Object, Places, RawSlice, Unreadable};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -13,10 +11,11 @@ use kube::Resource;
 use super::observed::{ObservedSlice, Origins, SliceRole};
 
 /// EndpointSlice as a watch reports it.
-#[derive(Debug)]
+#[derive(Debug, Resource)]
+#[resource(inherit = "EndpointSlice")]
 pub struct WireSlice {
     /// Namespace, name, UID, resourceVersion and time of deletion; nothing else.
-    meta: ObjectMeta,
+    metadata: ObjectMeta,
     role: SliceRole,
 }
 
@@ -38,8 +37,8 @@ impl SliceDecoder {
     pub fn decode(&mut self, object: Object<'_>) -> Result<WireSlice, Unreadable> {
         let slice = RawSlice::decode(object)?;
         let role = SliceRole::of(&slice, &mut self.places, &mut self.origins)?;
-        let meta = slice.into_meta();
-        Ok(self.share(WireSlice { meta, role }))
+        let metadata = slice.into_meta();
+        Ok(self.share(WireSlice { metadata, role }))
     }
 
     fn share(&mut self, mut slice: WireSlice) -> WireSlice {
@@ -68,38 +67,9 @@ impl From<WireSlice> for ObservedSlice {
     fn from(slice: WireSlice) -> Self {
         Self {
             namespace: slice.role.key().namespace.clone(),
-            name: slice.meta.name.unwrap_or_default().into(),
+            name: slice.metadata.name.unwrap_or_default().into(),
             role: slice.role,
         }
-    }
-}
-
-impl Resource for WireSlice {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind(dynamic: &()) -> Cow<'_, str> {
-        EndpointSlice::kind(dynamic)
-    }
-
-    fn group(dynamic: &()) -> Cow<'_, str> {
-        EndpointSlice::group(dynamic)
-    }
-
-    fn version(dynamic: &()) -> Cow<'_, str> {
-        EndpointSlice::version(dynamic)
-    }
-
-    fn plural(dynamic: &()) -> Cow<'_, str> {
-        EndpointSlice::plural(dynamic)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
     }
 }
 

@@ -211,7 +211,7 @@ fn older_definitions_get_only_the_fields_that_they_know() {
         export_clusters: false,
         imports: Some(ServedImports {
             version: Version::V1alpha1,
-            fields: ImportFields::FIRST,
+            fields: ImportFields::default(),
         }),
     };
     env.server("member4").drops = vec![

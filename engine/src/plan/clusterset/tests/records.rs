@@ -55,7 +55,7 @@ fn definitions_without_the_newer_fields_lose_no_preference_and_no_hints() {
     let mut env = imported_by(|member, env| {
         env.server(member).served.imports = Some(ServedImports {
             version: Version::V1alpha1,
-            fields: ImportFields::FIRST,
+            fields: ImportFields::default(),
         });
     });
     let preference = &derived(&env, "member3")["spec"]["trafficDistribution"];

@@ -292,7 +292,7 @@ impl Story {
         if first_definitions {
             server.served.imports = Some(ServedImports {
                 version: Version::V1alpha1,
-                fields: ImportFields::FIRST,
+                fields: ImportFields::default(),
             });
         }
         let native = self.exposures == Exposures::Native;
