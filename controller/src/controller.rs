@@ -248,12 +248,22 @@ impl Controller {
         if leads {
             self.begin_term();
             self.parts.index.drop_confirmed_absences();
+            self.note_ttls();
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
             self.note_all_paths();
         } else {
             let counts = self.parts.index.drop_counts();
             self.show_counts(counts);
+        }
+    }
+
+    /// Notes which members have been unreachable for longer than the provider TTL.
+    fn note_ttls(&mut self) {
+        let (ttl, now) = (self.parts.settings.provider_ttl, clock::now());
+        let names: Vec<_> = self.parts.index.member_names().cloned().collect();
+        for name in &names {
+            self.parts.index.note_ttl(name, ttl, now);
         }
     }
 

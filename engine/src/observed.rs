@@ -134,7 +134,7 @@ impl Index {
 
     /// Whether the endpoints of a member are withdrawn because it has been unreachable for too
     /// long. Its exports still count, so no import loses its addresses.
-    pub(crate) fn has_ttl_expired(&self, name: &ClusterName) -> bool {
+    pub fn has_ttl_expired(&self, name: &ClusterName) -> bool {
         self.members
             .get(name)
             .is_some_and(|member| member.ttl_expired)

@@ -432,7 +432,8 @@ impl View<'_> {
         };
         let stored = self.mcs.balancers();
         if let Some(entries) = &self.desired.entry_clusters {
-            return entries.ingress(self.index, self.key, &stored);
+            let placement = &self.desired.placement;
+            return entries.ingress(self.index, self.key, placement, &stored);
         }
         let providers = self.desired.placement.providers();
         let used = providers.filter(|name| !Unused::excludes(self.index, name));

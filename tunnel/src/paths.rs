@@ -227,7 +227,11 @@ impl Paths {
             }
         }
         for (source, copy, change) in changes {
-            let has_other = self.copies.others(&copy).into_iter().any(good);
+            let others = match change {
+                Change::Delete => self.copies.substitutes(&copy),
+                Change::Lower | Change::Raise => self.copies.others(&copy),
+            };
+            let has_other = others.into_iter().any(good);
             let done = match change {
                 Change::Lower => lower::lower(&self.client, &copy, has_other).await,
                 Change::Raise => lower::raise(&self.client, &copy).await,

@@ -4,7 +4,7 @@ use std::time::Duration;
 use causeway::api::{self, labels};
 use causeway::process::Process;
 use causeway_engine::model::slice::ObservedSlice;
-use causeway_engine::model::{HubEvent, MemberEvent, Signal};
+use causeway_engine::model::{Failure, FailureKind, HubEvent, MemberEvent, Signal};
 use causeway_engine::write_queue::WriteLimits;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Config;
@@ -174,4 +174,27 @@ async fn deletions_that_another_members_list_suggests_are_shown() {
     index.engage(&provider, 2, None);
     let expected = [("provider", 0)];
     shows_suspended_deletions(&mut controller, &mut events, &expected).await;
+}
+
+#[tokio::test]
+async fn new_leader_notes_expired_provider_ttls_before_it_plans() {
+    let (_sender, leadership) = watch::channel(Leadership::Follower { holder: None });
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let process = Process::start(loopback).await.expect("a process");
+    let (mut controller, _events) = controller(&process, &leadership);
+    controller.parts.settings.provider_ttl = Some(Duration::ZERO);
+    let provider = ClusterName::try_from("provider").expect("a name");
+    let clusters = vec![cluster("provider", "a")];
+    let index = &mut controller.parts.index;
+    index.apply_hub(HubEvent::Clusters(Signal::Listed(clusters)), clock::now());
+    index.engage(&provider, 1, None);
+    let refused = Failure::new(FailureKind::Refused, "connection refused");
+    for (answer, is_expired) in [(Err(refused), true), (Ok(()), false)] {
+        let index = &mut controller.parts.index;
+        index.apply_member(&provider, MemberEvent::Probed(answer), clock::now());
+        controller.lead(true);
+        let has_expired = controller.parts.index.has_ttl_expired(&provider);
+        assert_eq!(has_expired, is_expired);
+        controller.lead(false);
+    }
 }

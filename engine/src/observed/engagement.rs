@@ -25,7 +25,8 @@ impl Index {
             .members
             .entry(name.clone())
             .or_insert_with(|| Member::new(generation));
-        if member.cluster_uid != cluster_uid {
+        let is_another = member.cluster_uid != cluster_uid;
+        if is_another {
             *member = Member::new(generation);
             self.holders.drop_member(name);
             self.hub.evidence.drop_suspected_services(name);
@@ -37,6 +38,9 @@ impl Index {
         self.node_needs_changed = true;
         self.slice_scopes.restart(name);
         self.expect_initial_lists(name);
+        if is_another {
+            self.record_sources_in(name);
+        }
         self.note_engagement(name);
     }
 

@@ -156,17 +156,38 @@ impl EntryClusters {
     /// cluster is unknown, addresses that no known Service has, or had when it was last observed,
     /// may be its own and stay: for each such entry cluster at most [`MOST_ADDRESSES`], the oldest
     /// first.
+    ///
+    /// A status from before the service had entry clusters lists the load balancers of providers.
+    /// Until an entry cluster serves, the addresses that providers still have stay. Without any
+    /// other address, those of unknown providers stay as those of unknown entry clusters do.
     pub(crate) fn ingress(
         &self,
         index: &Index,
         key: &ServiceKey,
+        placement: &Placement,
         stored: &[LoadBalancerIngress],
     ) -> Vec<LoadBalancerIngress> {
-        let used: Vec<_> = self.addresses(stored).flat_map(|(_, all)| all).collect();
+        let mut used: Vec<_> = self.addresses(stored).flat_map(|(_, all)| all).collect();
         let serve = self.serve();
         let unknown = self.all.values();
         let unknown = unknown.filter(|entry| entry.may_have_others(serve));
-        let room = unknown.count() * MOST_ADDRESSES;
+        let mut unknown = unknown.count();
+        if !serve {
+            let providers: Vec<_> = other_providers(index, placement).collect();
+            if used.is_empty() {
+                let is_known = |member: &Member| member.sources_are_known(key);
+                let others = providers.iter().copied();
+                unknown += others.filter(|one| !one.is_some_and(is_known)).count();
+                unknown += index.suspected_clusters().len();
+            }
+            let services = providers.into_iter().flatten();
+            let services = services.filter_map(|member| member.service(key));
+            let is_own = |service: &ServiceView| service.is_delivered_by(index.hub_uid());
+            let gathered = services.filter(|service| !service.deleting && !is_own(service));
+            let gathered: Vec<_> = gathered.flat_map(|service| &service.ingress).collect();
+            used.extend(stored.iter().filter(|one| gathered.contains(one)));
+        }
+        let room = unknown * MOST_ADDRESSES;
         if room == 0 {
             return used.into_iter().cloned().collect();
         }
@@ -179,6 +200,17 @@ impl EntryClusters {
         };
         with_former(stored, &used, room, is_known)
     }
+}
+
+/// Lists the providers in use that are no entry clusters; `None` for one without a connection.
+fn other_providers<'a>(
+    index: &'a Index,
+    placement: &'a Placement,
+) -> impl Iterator<Item = Option<&'a Member>> {
+    let targets = placement.targets.iter();
+    let others = targets.filter(|(_, roles)| roles.provider && !roles.consumer);
+    let used = others.filter(move |(name, _)| !Unused::excludes(index, name));
+    used.map(move |(name, _)| index.member(name))
 }
 
 /// Returns the addresses in use, and at most `room` stored ones that nobody is known to have, the

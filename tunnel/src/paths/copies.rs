@@ -27,9 +27,17 @@ pub(super) struct CopyId {
     pub(super) source: ClusterName,
 }
 
+/// Address family and names of the ports at which a slice has endpoints.
+#[derive(Debug)]
+pub(super) struct Offer {
+    family: String,
+    ports: Vec<String>,
+}
+
 #[derive(Debug)]
 struct Copy {
     id: CopyId,
+    offer: Offer,
     targets: Vec<SocketAddr>,
     /// Whether an endpoint serves, according to its conditions.
     serves: bool,
@@ -122,12 +130,45 @@ impl Copies {
 
     /// Lists the other clusters from which the service of a copy has ready endpoints.
     pub(super) fn others(&self, copy: &CopyId) -> Vec<&ClusterName> {
+        self.others_that(copy, |_| true)
+    }
+
+    /// Lists the other clusters from which the service of a copy has ready endpoints of the same
+    /// address family, at all ports of the copy.
+    pub(super) fn substitutes(&self, copy: &CopyId) -> Vec<&ClusterName> {
+        let Some(known) = self.all.get(&(copy.namespace.clone(), copy.name.clone())) else {
+            return Vec::new();
+        };
+        self.others_that(copy, |other| other.offer.covers(&known.offer))
+    }
+
+    fn others_that(&self, copy: &CopyId, is: impl Fn(&Copy) -> bool) -> Vec<&ClusterName> {
         let others = self.all.values().filter(|other| {
             let id = &other.id;
             let is_same = (&id.namespace, &id.service) == (&copy.namespace, &copy.service);
-            is_same && id.source != copy.source && other.has_ready
+            is_same && id.source != copy.source && other.has_ready && is(other)
         });
         others.map(|other| &other.id.source).collect()
+    }
+}
+
+impl Offer {
+    /// Returns the offer of a slice.
+    pub(super) fn of(slice: &EndpointSlice) -> Self {
+        let ports = slice.ports.iter().flatten();
+        Self {
+            family: slice.address_type.clone(),
+            ports: ports
+                .map(|port| port.name.clone().unwrap_or_default())
+                .collect(),
+        }
+    }
+
+    /// Whether it has the family and all ports of another offer. A proxy uses standby endpoints of
+    /// a family and port that has no ready endpoint, whatever others have.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        let mut ports = other.ports.iter();
+        self.family == other.family && ports.all(|port| self.ports.contains(port))
     }
 }
 
@@ -165,6 +206,7 @@ fn read(slice: &EndpointSlice, (namespace, name): &(String, String)) -> Option<C
             service: labels.get(labels::SERVICE_NAME)?.clone(),
             source: ClusterName::try_from(ownership::source_member(meta)?).ok()?,
         },
+        offer: Offer::of(slice),
         targets,
         serves,
         has_ready: has_ready(slice),
@@ -373,5 +415,26 @@ mod tests {
         assert_eq!(all.ready(&name("three")).count(), 0);
         all.apply(Event::Delete(slice("b", "two", 1..2, json!({}))));
         assert_eq!(all.others(&one), [&name("five")]);
+    }
+
+    #[test]
+    fn substitutes_have_the_address_family_and_all_ports() {
+        let ipv6 = json!({"addressType": "IPv6", "endpoints": [{"addresses": ["fd00::1"]}]});
+        let http = json!({"name": "http", "port": 80, "protocol": "TCP"});
+        let dns = json!({"name": "dns", "port": 53, "protocol": "UDP"});
+        let more = json!({"ports": [http, {"name": "grpc", "port": 81}, dns]});
+        let all = copies([
+            slice("a", "one", 0..1, json!({})),
+            slice("b", "two", 1..2, ipv6),
+            slice("c", "three", 2..3, json!({"ports": [http]})),
+            slice("d", "four", 3..4, more),
+        ]);
+        let one = all.ready(&name("one")).next().expect("a copy");
+        assert_eq!(all.others(&one).len(), 3);
+        assert_eq!(all.substitutes(&one), [&name("four")]);
+        let three = all.ready(&name("three")).next().expect("a copy");
+        let mut substitutes = all.substitutes(&three);
+        substitutes.sort();
+        assert_eq!(substitutes, [&name("four"), &name("one")]);
     }
 }

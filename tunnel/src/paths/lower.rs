@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::REQUEST;
-use super::copies::{CopyId, has_ready};
+use super::copies::{CopyId, Offer, has_ready};
 
 /// Maximum number of slices of a service that are read.
 const MOST_SLICES: u32 = 500;
@@ -23,7 +23,7 @@ const MOST_SLICES: u32 = 500;
 /// # Errors
 /// Refusal of the API server.
 pub(super) async fn lower(client: &Client, copy: &CopyId, has_other: bool) -> Result<bool, String> {
-    if !has_other && !has_own(client, copy).await? {
+    if !has_other && !has_own(client, copy, None).await? {
         return Ok(false);
     }
     change(client, copy, lowering).await
@@ -37,9 +37,9 @@ pub(super) async fn raise(client: &Client, copy: &CopyId) -> Result<bool, String
     change(client, copy, raising).await
 }
 
-/// Deletes a copy that was lowered, if the service has other ready endpoints: those of `has_other`,
-/// or pods of this cluster. Returns whether it was deleted. A copy that changes meanwhile, or is
-/// made again, stays.
+/// Deletes a copy that was lowered, if the service has other ready endpoints of its address family
+/// at all its ports: those of `has_other`, or pods of this cluster. Returns whether it was deleted.
+/// A copy that changes meanwhile, or is made again, stays.
 ///
 /// # Errors
 /// Refusal of the API server.
@@ -48,14 +48,15 @@ pub(super) async fn delete(
     copy: &CopyId,
     has_other: bool,
 ) -> Result<bool, String> {
-    if !has_other && !has_own(client, copy).await? {
-        return Ok(false);
-    }
     let slices = Api::<EndpointSlice>::namespaced(client.clone(), &copy.namespace);
     let slice = answered(slices.get(&copy.name)).await?;
     let Some(preconditions) = deletable(&slice) else {
         return Ok(false);
     };
+    let lost = Offer::of(&slice);
+    if !has_other && !has_own(client, copy, Some(&lost)).await? {
+        return Ok(false);
+    }
     let params = DeleteParams::default().preconditions(preconditions);
     answered(slices.delete(&copy.name, &params)).await?;
     Ok(true)
@@ -74,13 +75,15 @@ fn deletable(slice: &EndpointSlice) -> Option<Preconditions> {
     })
 }
 
-/// Whether the service has ready endpoints in this cluster that are no copies.
-async fn has_own(client: &Client, copy: &CopyId) -> Result<bool, String> {
+/// Whether the service has ready endpoints in this cluster that are no copies, in a slice that
+/// covers what would be `lost`.
+async fn has_own(client: &Client, copy: &CopyId, lost: Option<&Offer>) -> Result<bool, String> {
     let slices = Api::<EndpointSlice>::namespaced(client.clone(), &copy.namespace);
     let own = format!("{}={},!{}", labels::SERVICE_NAME, copy.service, labels::HUB);
     let own = ListParams::default().labels(&own).limit(MOST_SLICES);
     let slices = answered(slices.list(&own)).await?;
-    Ok(slices.iter().any(has_ready))
+    let covers = |own: &EndpointSlice| lost.is_none_or(|lost| Offer::of(own).covers(lost));
+    Ok(slices.iter().any(|own| has_ready(own) && covers(own)))
 }
 
 async fn change(

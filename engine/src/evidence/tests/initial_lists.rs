@@ -109,6 +109,21 @@ fn a_member_that_is_engaged_again_is_compared_again() {
 }
 
 #[test]
+fn cluster_made_again_under_its_name_is_compared_with_copies() {
+    let mut env = exposing(12);
+    let later = json!({"metadata": {"uid": "uid-of-a-later-cluster"}});
+    env.pass(LATER)
+        .forgets("member1", Kind::Slice, 0)
+        .on_hub(cluster("member1").with(later))
+        .deliver();
+    env.index.engage(&name("member1"), 2, None);
+    env.introduce("member1").list("member1").pass(EARLY);
+    assert_eq!(deletions(&env), 0);
+    env.remembers().pass(LATER);
+    assert_eq!(written(&env), Vec::<String>::new());
+}
+
+#[test]
 fn exports_that_copies_record_and_an_initial_list_lacks_are_suspended() {
     for (left, suspended) in [(0, true), (1, true), (2, false)] {
         let mut env = exporting(12);

@@ -16,12 +16,13 @@ pub(crate) const CONTENT_LABELS: [&str; 7] = [
 ];
 
 /// Annotations of a copy that causeway decides; [`labels::SOURCE`] alone changes with every version
-/// of the source.
-pub(crate) const CONTENT_ANNOTATIONS: [&str; 4] = [
+/// of the source. No copy that the controller writes has [`labels::LOWERED`], the agent's mark.
+pub(crate) const CONTENT_ANNOTATIONS: [&str; 5] = [
     labels::PROVISION_CLUSTER,
     labels::OWNER,
     labels::STANDBY,
     labels::SHARE,
+    labels::LOWERED,
 ];
 
 /// Returns a hash of all content of a copy that causeway decides: equal for the desired and the

@@ -407,6 +407,7 @@ mod tests {
             json!({"addressType": "IPv6"}),
             json!({"metadata": {"labels": {labels::SERVICE_NAME: "bar"}}}),
             json!({"metadata": {"annotations": {labels::OWNER: "bar"}}}),
+            json!({"metadata": {"annotations": {labels::LOWERED: "causeway-agent"}}}),
             json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}]}}),
         ] {
             let mut changed = serde_json::to_value(&base).expect("it encodes");

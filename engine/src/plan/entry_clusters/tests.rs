@@ -11,6 +11,9 @@ use crate::reasons::Reason;
 
 const ENTRIES: [&str; 2] = ["east", "west"];
 
+/// Addresses of the load balancers of providers.
+const GATHERED: [&str; 2] = ["192.0.2.101", "192.0.2.102"];
+
 fn pods(address: &str, ready: bool) -> Object {
     let endpoint = json!({"addresses": [address], "conditions": {"ready": ready}});
     slice("foo-abc", "foo")
@@ -40,6 +43,21 @@ fn requested(object: Object) -> Environment {
         env.member(entry);
     }
     env.on_hub(foo()).on_hub(object).settle();
+    env
+}
+
+/// Returns an environment whose status lists the load balancers of two providers, and that has just
+/// got two entry clusters.
+fn gathered() -> Environment {
+    let object = mcs("foo").load_balancer();
+    let mut env = requested(object.providers(&["member1", "member2"]));
+    for (member, ip) in [("member1", "192.0.2.101"), ("member2", "192.0.2.102")] {
+        let typed = json!({"spec": {"type": "LoadBalancer"}});
+        env.on(member, foo().with(typed).with(addressed(ip)));
+    }
+    env.settle();
+    assert_eq!(status(&env), GATHERED);
+    env.on_hub(entered()).settle();
     env
 }
 
@@ -156,6 +174,78 @@ fn address_follows_the_load_balancer() {
     env.off("east", Kind::Service, "foo").settle();
     assert_eq!(status(&env), ["192.0.2.2"], "its new Service has none yet");
     assert_eq!(spec(&env, "east")["type"], "LoadBalancer");
+}
+
+#[test]
+fn addresses_of_providers_stay_until_an_entry_cluster_serves() {
+    let mut env = gathered();
+    assert_eq!(status(&env), GATHERED);
+    env.pass(Duration::from_secs(40));
+    assert_eq!(status(&env), GATHERED);
+    let ready = env.condition("foo", names::READY).expect("a condition");
+    assert_eq!(ready.reason, Reason::NoEntryAddress);
+    env.restart().settle();
+    assert_eq!(status(&env), GATHERED);
+    env.balance("west", &["192.0.2.2"]).settle();
+    assert_eq!(status(&env), ["192.0.2.2"]);
+    env.balance("west", &[]).settle();
+    assert_eq!(status(&env), Vec::<String>::new(), "they do not return");
+}
+
+#[test]
+fn address_of_a_provider_leaves_by_evidence_alone() {
+    type Event = fn(&mut Environment);
+    let cases: [(&str, Event, &[&str]); 6] = [
+        (
+            "it has another address",
+            |env| {
+                env.balance("member1", &["192.0.2.109"]);
+            },
+            &["192.0.2.102"],
+        ),
+        (
+            "its Service is deleted",
+            |env| {
+                env.off("member1", Kind::Service, "foo");
+            },
+            &["192.0.2.102"],
+        ),
+        (
+            "it is drained",
+            |env| {
+                let drained = json!({"metadata": {"annotations": {WITHDRAW: "true"}}});
+                env.on_hub(cluster("member1").with(drained));
+            },
+            &["192.0.2.102"],
+        ),
+        (
+            "it is no provider any more",
+            |env| {
+                env.on_hub(entered().providers(&["member2"]));
+            },
+            &["192.0.2.102"],
+        ),
+        (
+            "it is unreachable",
+            |env| {
+                env.lose("member1");
+            },
+            &GATHERED,
+        ),
+        (
+            "it is unknown",
+            |env| {
+                env.lose("member1").restart();
+            },
+            &GATHERED,
+        ),
+    ];
+    for (case, event, expected) in cases {
+        let mut env = gathered();
+        event(&mut env);
+        env.settle();
+        assert_eq!(status(&env), expected, "{case}");
+    }
 }
 
 #[test]

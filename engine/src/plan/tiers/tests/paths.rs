@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::preferences::{derived_standings, exported, native, source, standings, three, unusable};
 use crate::fixtures::Environment;
-use crate::fixtures::objects::{cluster, foo, mcs};
+use crate::fixtures::objects::{Kind, cluster, foo, mcs};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -211,6 +211,30 @@ fn reports_are_not_read_without_the_annotation() {
     assert_eq!(standings(&env, "member1"), FAR);
     env.on_hub(cluster("member1")).settle();
     assert_eq!(standings(&env, "member1"), ALL);
+}
+
+#[test]
+fn mark_of_the_agent_leaves_a_copy_by_one_write() {
+    let mut env = reporting(json!({}));
+    env.report("member1", "member2", Good)
+        .report("member1", "member3", Bad);
+    assert_eq!(standings(&env, "member1"), FAR);
+    let names = env.copies("member1", "foo").into_iter();
+    let names: Vec<_> = names.filter_map(|copy| copy.metadata.name).collect();
+    let mark = json!({"metadata": {"annotations": {labels::LOWERED: "causeway-agent"}}});
+    env.forget_writes();
+    for name in &names {
+        env.amend("member1", Kind::Slice, name, mark.clone());
+    }
+    env.settle();
+    let members = env.log().into_iter();
+    let members: Vec<_> = members.filter(|line| !line.starts_with("hub")).collect();
+    assert_eq!(members, ["member1 update EndpointSlice"; 2]);
+    for copy in env.copies("member1", "foo") {
+        let annotations = copy.metadata.annotations.unwrap_or_default();
+        assert_eq!(annotations.get(labels::LOWERED), None);
+    }
+    assert_eq!(standings(&env, "member1"), FAR);
 }
 
 #[test]
