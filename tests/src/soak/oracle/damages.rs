@@ -292,8 +292,19 @@ fn in_a(snapshot: &mut Snapshot) -> &mut Member {
 }
 
 /// Changes of [`across`].
-const DAMAGES_ACROSS: [Damage; 7] = [
+const DAMAGES_ACROSS: [Damage; 8] = [
     (|_| {}, &[]),
+    (
+        |snapshot| {
+            let services = &mut in_a(snapshot).services;
+            services.remove(&key("web-entry"));
+            // Somebody applied over it.
+            let web = services.get_mut(&key("web")).expect("web");
+            web.metadata.labels = None;
+            web.spec.as_mut().expect("a spec").selector = None;
+        },
+        &["too many (1 of 0): b: native endpoint of red/web from a: 192.168.0.1"],
+    ),
     (
         |snapshot| {
             in_a(snapshot).services.remove(&key("web-entry"));

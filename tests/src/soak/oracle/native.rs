@@ -306,9 +306,9 @@ impl<'a> Source<'a> {
 
     /// Adds the companion by which a consumer reaches the provider.
     pub(super) fn tell_companion(&self, consumer: &str, lines: &mut Lines) {
-        let site = self.site.as_ref().filter(|site| site.needs_companion());
-        if let Some(site) = site.filter(|_| self.is_apart_from(consumer)) {
-            lines.tell_once(site.companion_line(self.name));
+        let site = self.site.as_ref().filter(|_| self.is_apart_from(consumer));
+        if let Some(line) = site.and_then(|site| site.companion_line(self.name)) {
+            lines.tell_once(line);
         }
     }
 

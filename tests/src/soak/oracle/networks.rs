@@ -87,8 +87,8 @@ impl<'a> Site<'a> {
         type_ == Some("NodePort") && (is_local(self.service) || !self.holds_copies)
     }
 
-    /// Whether the entry is a companion.
-    pub(super) fn needs_companion(&self) -> bool {
+    /// Whether the entry is a companion, if there is any entry.
+    fn needs_companion(&self) -> bool {
         let is_needed = match self.way {
             Some("cluster-ip") => self.holds_copies,
             Some("node-ports") => !self.has_node_ports(),
@@ -97,10 +97,10 @@ impl<'a> Site<'a> {
         is_needed && !is_headless(self.service)
     }
 
-    /// Returns the line of its companion.
-    pub(super) fn companion_line(&self, provider: &str) -> String {
-        let of = self.key;
-        companion(provider, of, "NodePort Local", self.service)
+    /// Returns the line of its companion, if it has one: a Service without a selector has none.
+    pub(super) fn companion_line(&self, provider: &str) -> Option<String> {
+        let has_companion = self.needs_companion() && !selector(self.service).is_empty();
+        has_companion.then(|| companion(provider, self.key, "NodePort Local", self.service))
     }
 
     /// Returns the entry, unless there is none.
