@@ -21,6 +21,7 @@ impl Index {
         let cluster = self.hub.clusters.get(name);
         let cluster_uid = cluster.map(|cluster| cluster.uid.clone());
         let recorded_outage = cluster.and_then(ClusterView::recorded_outage);
+        let is_known = self.members.contains_key(name);
         let member = self
             .members
             .entry(name.clone())
@@ -38,7 +39,9 @@ impl Index {
         self.node_needs_changed = true;
         self.slice_scopes.restart(name);
         self.expect_initial_lists(name);
-        if is_another {
+        // Copies of the former cluster may be compared already. Those of a new one are recorded as
+        // they are listed.
+        if is_another && is_known {
             self.record_sources_in(name);
         }
         self.note_engagement(name);

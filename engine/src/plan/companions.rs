@@ -74,12 +74,12 @@ impl Companions {
         (provider, consumers): (&ClusterName, &[Consumer<'_>]),
     ) {
         let own = index.network(provider);
-        let entries = entry_names(exposure, provider, &key.name);
-        let is_entered = consumers.iter().any(|consumer| {
-            let held = consumer.held.as_ref();
-            let needs = held.is_none_or(|held| entries.iter().any(|name| held.contains(&**name)));
-            consumer.network != own && needs
-        });
+        let holds = |held: &BTreeSet<&str>| {
+            let mut entries = entry_names(exposure, provider, &key.name).into_iter();
+            entries.any(|name| held.contains(&*name))
+        };
+        let mut apart = consumers.iter().filter(|one| one.network != own);
+        let is_entered = apart.any(|one| one.held.as_ref().is_none_or(holds));
         let leaves = index.is_being_removed(provider);
         let Some(member) = index.member(provider).filter(|_| is_entered && !leaves) else {
             return;

@@ -411,12 +411,18 @@ fn ready(env: &Environment) -> (String, Timestamp) {
     (ready.reason, ready.last_transition_time.0)
 }
 
-#[test]
-fn restart_leaves_a_recorded_outage_until_the_member_answers() {
+/// Returns clusters of which member3 has been unreachable for five minutes.
+fn lost() -> Environment {
     let mut env = native(json!({}));
     env.keeps_clusters = true;
     env.restart().settle();
     env.lose("member3").pass(MINUTE * 5);
+    env
+}
+
+#[test]
+fn restart_leaves_a_recorded_outage_until_the_member_answers() {
+    let mut env = lost();
     let lost = ready(&env);
     assert_eq!(lost.0, "Unreachable");
     // The next process has tried no request yet.
@@ -432,10 +438,7 @@ fn restart_leaves_a_recorded_outage_until_the_member_answers() {
 
 #[test]
 fn another_reason_than_a_recorded_outage_does_not_stay() {
-    let mut env = native(json!({}));
-    env.keeps_clusters = true;
-    env.restart().settle();
-    env.lose("member3").pass(MINUTE * 5);
+    let mut env = lost();
     env.restart().engage("member3").settle();
     assert_eq!(ready(&env).0, "Unreachable");
     let other = json!({
