@@ -24,6 +24,9 @@ use crate::failure::{Backoff, classify, spread};
 
 /// A watch that lived this long was a good one.
 const STEADY: Duration = Duration::from_secs(5);
+/// Time for which a watch without events lasts before it ends an outage. An API server accepts a
+/// watch of an expired version, and refuses it by its first event.
+const CATCHING_UP: Duration = Duration::from_secs(1);
 /// Number of early ends in a row after which they are logged.
 const EARLY_ENDS_LOGGED: u32 = 5;
 /// The buffer for an event is given back when one longer than this has been read.
@@ -73,6 +76,9 @@ pub(super) struct Follower<K, D, R, W, T, E> {
     /// The version up to which everything was reported; empty before the initial list.
     pub(super) version: String,
     pub(super) outage: Option<Failure>,
+    /// Time at which an outage ends if the watch has no event and lasts until then. A watch after a
+    /// list ends it at once.
+    pub(super) outage_ends_at: Option<Instant>,
     pub(super) connected_at: Option<Instant>,
     /// Number of watches in a row that ended within [`STEADY`], unless reported as failed.
     pub(super) early_ends: u32,
@@ -121,7 +127,7 @@ where
             };
             match listed {
                 Ok((objects, version)) => {
-                    self.report_list(objects, version).await?;
+                    self.report_list(objects, version, begun).await?;
                     return self.report_term(term).await;
                 }
                 Err(failure) => self.fail(failure).await?,
@@ -166,9 +172,14 @@ where
         }
     }
 
-    /// Concludes from a list. Returns also whether it retains unreadable objects that were observed
-    /// before: a complete list would delete them.
-    fn conclude(&mut self, objects: &[Listed<T>], went_back: bool) -> (Conclusion, bool) {
+    /// Concludes from a list that began at `begun`. Returns also whether it retains unreadable
+    /// objects that were observed before: a complete list would delete them.
+    fn conclude(
+        &mut self,
+        objects: &[Listed<T>],
+        went_back: bool,
+        begun: Instant,
+    ) -> (Conclusion, bool) {
         let present = objects.iter().map(|(object, _)| *object).collect();
         let unread = objects.iter().filter(|(_, object)| object.is_none());
         let unread: Vec<_> = unread.map(|((id, _), _)| *id).collect();
@@ -181,13 +192,14 @@ where
         };
         let now = Instant::now().into_std();
         let is_suspect = went_back || (keeps && lacks);
-        let mut conclusion = self.guard().observe_list(present, is_suspect, now);
+        let mut guard = self.guard();
+        let mut conclusion = guard.observe_list(present, is_suspect, begun.into_std(), now);
         if let Conclusion::Accepted { confirms } = &mut conclusion
             && *confirms
             && !is_proof
         {
             *confirms = false;
-            self.guard().request_second_list(now);
+            guard.request_second_list(now);
         }
         (conclusion, keeps && !lacks)
     }
@@ -196,10 +208,12 @@ where
         &mut self,
         objects: Vec<Listed<T>>,
         version: String,
+        begun: Instant,
     ) -> Result<(), Closed> {
         let went_back = is_before(&version, &self.version);
         self.version = version;
-        let (conclusion, keeps_unread) = self.conclude(&objects, went_back);
+        self.outage_ends_at = Some(Instant::now());
+        let (conclusion, keeps_unread) = self.conclude(&objects, went_back, begun);
         if let Some(scoped) = &mut self.scoped {
             let homes = objects.iter().filter_map(|((id, _), object)| {
                 let (_, service) = object.as_ref()?;
@@ -253,6 +267,11 @@ where
     async fn follow(&mut self) -> Result<(), Closed> {
         while !self.lacks_term() {
             let end = self.watch().await?;
+            match end {
+                End::Over if self.outage_ends_at.is_some() => self.end_outage().await?,
+                End::Rescoped => {}
+                _ => self.outage_ends_at = None,
+            }
             let steady = self
                 .connected_at
                 .take()
@@ -323,9 +342,12 @@ where
             Ok(Err(failure)) => return Ok(End::Broken(failure)),
             Err(_) => return Ok(End::Broken(Failure::timeout())),
         };
-        self.outage = None;
-        self.connected_at = Some(Instant::now());
-        self.report(Signal::Connected).await?;
+        let now = Instant::now();
+        self.connected_at = Some(now);
+        let ends_at = *self.outage_ends_at.get_or_insert(now + CATCHING_UP);
+        if self.outage.is_none() || ends_at <= now {
+            self.end_outage().await?;
+        }
         let dead_at = Instant::now() + lifetime + self.source.settings.margin;
         self.take_events(pin!(stream), begun, dead_at).await
     }
@@ -350,6 +372,10 @@ where
                 read = timeout_at(dead_at.min(silent_at), reading) => read,
                 () = outdated(&mut self.reconnect, begun) => return Ok(End::Reconnect),
                 () = at(relist_at) => return Ok(End::Relist),
+                () = at(self.outage_ends_at) => {
+                    self.end_outage().await?;
+                    continue;
+                }
                 () = changed(&mut self.relist_requests) => match self.note_requests() {
                     true if self.lacks_term() => return Ok(End::Relist),
                     true => return Ok(End::Reconnect),
@@ -378,6 +404,9 @@ where
                     if let Some(end) = self.take(&event).await? {
                         return Ok(end);
                     }
+                    if self.outage_ends_at.is_some() {
+                        self.end_outage().await?;
+                    }
                     event.clear();
                     event.shrink_to(KEPT_BUFFER);
                 }
@@ -388,6 +417,12 @@ where
                 Err(_) => return Ok(End::Broken(Failure::timeout())),
             }
         }
+    }
+
+    /// Reports that the watch is connected, which ends an outage.
+    async fn end_outage(&mut self) -> Result<(), Closed> {
+        (self.outage, self.outage_ends_at) = (None, None);
+        self.report(Signal::Connected).await
     }
 
     /// Drops the names that are not wanted any more before all are listed again.

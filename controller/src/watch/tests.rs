@@ -409,6 +409,25 @@ async fn outage_is_reported_once_per_reason_without_a_relist() {
     assert_eq!(server.reported().await, "Connected");
 }
 
+#[tokio::test]
+async fn expired_watch_does_not_end_an_outage() {
+    let mut server = Server::watched().await;
+    server.settled().await.end().await;
+    let refused = server.asked_to_watch_from("7").await;
+    refused.refuse(503, "ServiceUnavailable", "x").await;
+    assert!(server.reported().await.contains("503"));
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    let expired = status(410, "Expired", "too old resource version: 7 (90)");
+    watch.event("ERROR", &expired).await;
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&[], "90", "")).await;
+    assert_eq!(server.reported().await, "Listed([])");
+    let mut watch = server.asked_to_watch_from("90").await;
+    watch.accept().await;
+    assert_eq!(server.reported().await, "Connected");
+}
+
 /// Counts the warnings of a thread.
 struct Warnings(Arc<AtomicUsize>);
 
@@ -777,8 +796,15 @@ async fn second_list_requested_in_a_pause_is_made() {
     server.request_second_list();
     let mut opened = server.asked_to_watch_from("7").await;
     opened.accept().await;
+    let asked = server.asked_for_list().await;
+    asked
+        .answer(200, &list(&[service("foo", 5)], "8", ""))
+        .await;
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    assert_eq!(server.reported().await, "Confirmed");
+    let mut opened = server.asked_to_watch_from("8").await;
+    opened.accept().await;
     assert_eq!(server.reported().await, "Connected");
-    server.asked_for_list().await;
     drop(watch);
 }
 
@@ -802,6 +828,28 @@ async fn requested_second_list_uses_a_new_connection() {
     assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
     assert_eq!(server.reported().await, "Confirmed");
     drop(first);
+}
+
+#[tokio::test]
+async fn list_that_began_before_a_second_one_was_due_confirms_nothing() {
+    let settings = Settings {
+        confirmation_interval: Duration::ZERO,
+        ..Settings::default()
+    };
+    let guard = new_guard(settings.confirmation_interval, false);
+    let mut server = Server::guarded_by(guard.clone(), settings).await;
+    let asked = server.asked_for_list().await;
+    let due = Instant::now().into_std();
+    guard.lock().unwrap().request_second_list(due);
+    let foo = list(&[service("foo", 5)], "7", "");
+    asked.answer(200, &foo).await;
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    assert_eq!(server.reported().await, "Connected");
+    server.asked_for_list().await.answer(200, &foo).await;
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    assert_eq!(server.reported().await, "Confirmed");
 }
 
 #[tokio::test]

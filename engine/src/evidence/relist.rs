@@ -208,14 +208,16 @@ impl DeletionGuard {
         self.confirmed_by_person
     }
 
-    /// Concludes from a list. `went_back` reports that it is of an older state than was observed.
+    /// Concludes from a list that began at `begun`: a second list is one that began when it was
+    /// due. `went_back` reports that it is of an older state than was observed.
     pub fn observe_list(
         &mut self,
         listed: ObservedObjects,
         went_back: bool,
+        begun: Instant,
         now: Instant,
     ) -> Conclusion {
-        let is_requested = self.confirm_at.is_some_and(|at| now >= at);
+        let is_requested = self.confirm_at.is_some_and(|at| begun >= at);
         let confirmed_by_person = std::mem::take(&mut self.confirmed_by_person);
         let is_initial = std::mem::take(&mut self.awaits_initial_list);
         if is_requested {
@@ -226,7 +228,7 @@ impl DeletionGuard {
             return self.observe_nothing(now);
         }
         let loss = self.loss(&listed);
-        let is_confirmed = self.is_confirmed(&loss, confirmed_by_person, now);
+        let is_confirmed = self.is_confirmed(&loss, confirmed_by_person, begun);
         let before = self.suspended.as_ref();
         let is_emptied = self.never_empty && listed.is_empty() && !loss.missing.is_empty();
         let needs_confirmation = is_emptied
@@ -243,6 +245,7 @@ impl DeletionGuard {
             self.suspended = None;
             return Conclusion::Accepted { confirms };
         }
+        self.suspended.take_if(|before| begun >= before.confirm_at);
         self.suspend(loss, listed, went_back || is_emptied, now)
     }
 
@@ -298,8 +301,8 @@ impl DeletionGuard {
         observed.extend(listed);
         self.replace(observed);
         match &mut self.suspended {
-            Some(before) if now < before.confirm_at => before.last = loss.missing,
-            _ => {
+            Some(before) => before.last = loss.missing,
+            None => {
                 self.suspended = Some(Suspended {
                     objects: loss.missing.clone(),
                     last: loss.missing,
@@ -342,7 +345,7 @@ mod tests {
     /// Asserts the conclusion from a list of the present state.
     #[track_caller]
     fn assert_list(guard: &mut DeletionGuard, ids: Range<Id>, now: Instant, concludes: Conclusion) {
-        assert_eq!(guard.observe_list(listed(ids), false, now), concludes);
+        assert_eq!(guard.observe_list(listed(ids), false, now, now), concludes);
     }
 
     fn guard(known: u64, now: Instant) -> DeletionGuard {
@@ -374,7 +377,7 @@ mod tests {
         ] {
             let mut guard = guard(known, now);
             assert_eq!(
-                guard.observe_list(listed(0..left), false, now),
+                guard.observe_list(listed(0..left), false, now, now),
                 conclusion,
                 "{known} {left}"
             );
@@ -429,11 +432,14 @@ mod tests {
     fn the_deletions_of_a_list_of_an_older_state_are_suspended_however_few() {
         let now = Instant::now();
         let mut guard = guard(5, now);
-        assert_eq!(guard.observe_list(listed(0..5), true, now), suspended(0, 5));
+        assert_eq!(
+            guard.observe_list(listed(0..5), true, now, now),
+            suspended(0, 5)
+        );
         assert_list(&mut guard, 0..4, now, suspended(1, 5));
         let later = now + INTERVAL;
         assert_eq!(
-            guard.observe_list(listed(0..3), true, later),
+            guard.observe_list(listed(0..3), true, later, later),
             suspended(2, 5)
         );
         let last = later + INTERVAL;
@@ -471,7 +477,7 @@ mod tests {
         guard.observe_applied(&b, 10);
         let mut with_b = listed(0..3);
         with_b.extend([guard.object(&b, 10)]);
-        assert_eq!(guard.observe_list(with_b, false, now), suspended(1, 5));
+        assert_eq!(guard.observe_list(with_b, false, now, now), suspended(1, 5));
         let later = now + INTERVAL;
         assert_list(&mut guard, 0..3, later, suspended(2, 5));
         let last = later + INTERVAL;
@@ -524,9 +530,9 @@ mod tests {
                 (3, later, CONFIRMED),
             ] {
                 let mut guard = DeletionGuard::new(INTERVAL, never_empty);
-                assert_eq!(guard.observe_list(listed([]), false, now), first);
+                assert_eq!(guard.observe_list(listed([]), false, now, now), first);
                 assert_eq!(guard.relist_at(), Some(later));
-                let concluded = guard.observe_list(listed(0..second), false, at);
+                let concluded = guard.observe_list(listed(0..second), false, at, at);
                 assert_eq!(concluded, conclusion, "{never_empty} {second}");
                 assert_eq!(guard.relist_at(), Some(later).filter(|_| at == early));
             }
@@ -556,7 +562,7 @@ mod tests {
         assert_list(&mut guard, 0..50, now, suspended(50, 100));
         guard.confirm_deletions(now);
         assert_eq!(guard.relist_at(), Some(now));
-        assert_eq!(guard.observe_list(listed(0..40), true, now), CONFIRMED);
+        assert_eq!(guard.observe_list(listed(0..40), true, now, now), CONFIRMED);
         assert_eq!(guard.relist_at(), None);
         assert_list(&mut guard, 0..0, now, suspended(40, 40));
     }
@@ -575,6 +581,18 @@ mod tests {
     }
 
     #[test]
+    fn list_that_began_before_it_was_due_is_no_second_one() {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        assert_list(&mut guard, 0..40, now, suspended(60, 100));
+        let (due, moment) = (now + INTERVAL, Duration::from_millis(1));
+        let slow = guard.observe_list(listed(0..40), false, due - moment, due + moment);
+        assert_eq!(slow, suspended(60, 100));
+        assert_eq!(guard.relist_at(), Some(due));
+        assert_list(&mut guard, 0..40, due, CONFIRMED);
+    }
+
+    #[test]
     fn later_lists_may_lack_forgotten_objects() {
         let now = Instant::now();
         let mut guard = guard(100, now);
@@ -586,7 +604,8 @@ mod tests {
 
     #[test]
     fn what_is_there_is_weighed() {
-        let mut guard = guard(3, Instant::now());
+        let now = Instant::now();
+        let mut guard = guard(3, now);
         assert_eq!(guard.size(), (3, 30));
         let mut meta = ObjectMeta {
             name: Some("foo".to_owned()),
@@ -601,7 +620,7 @@ mod tests {
         guard.observe_deleted(&meta);
         guard.observe_deleted(&meta);
         assert_eq!(guard.size(), (3, 30));
-        guard.observe_list(listed(0..2), false, Instant::now());
+        guard.observe_list(listed(0..2), false, now, now);
         assert_eq!(guard.size(), (2, 20));
     }
 }

@@ -101,7 +101,7 @@ impl Watched {
         let listed = objects.iter().map(|one| self.guard.object(&meta(one), 10));
         let listed = listed.collect();
         let now = self.env.now().instant;
-        match self.guard.observe_list(listed, went_back, now) {
+        match self.guard.observe_list(listed, went_back, now, now) {
             Conclusion::Accepted { confirms } => {
                 self.report(Signal::Listed(objects));
                 if confirms {
@@ -321,7 +321,7 @@ fn the_hubs_deletions() {
 fn an_empty_list_counts_at_the_second_one_where_there_is_always_some_object() {
     let mut guard = DeletionGuard::new(INTERVAL, true);
     let now = crate::fixtures::now().instant;
-    let mut list = |at| guard.observe_list(Default::default(), false, at);
+    let mut list = |at| guard.observe_list(Default::default(), false, at, at);
     let suspended = Conclusion::Suspended { missing: 0, of: 0 };
     assert_eq!(list(now), suspended);
     let confirmed = Conclusion::Accepted { confirms: true };

@@ -253,12 +253,17 @@ impl DesiredCopies {
             (None, OfOthers::NotExporting) => not_exporting(index, key, provider),
         };
         // Another leader may have copied what this process has not observed.
-        let is_unobserved = || source.is_some_and(|source| index.may_lack(provider, source));
+        let may_lack = |observed: Observation| {
+            source.is_some_and(|source| match observed {
+                Observation::SourceGone => index.may_lack(provider, source),
+                Observation::NotExported => index.may_lack_export(provider, source),
+                _ => false,
+            })
+        };
         match ruling {
-            Ruling::Withdraw(Withdraw::Observed(
-                Observation::SourceGone | Observation::NotExported,
-                _,
-            )) if is_unobserved() => Ruling::Hold(Hold::ProviderUnknown).into(),
+            Ruling::Withdraw(Withdraw::Observed(observed, _)) if may_lack(observed) => {
+                Ruling::Hold(Hold::ProviderUnknown).into()
+            }
             ruling => ruling.into(),
         }
     }

@@ -670,8 +670,9 @@ fn refused_finalizer_of_a_service_is_reported_and_withdraws_nothing() {
     assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }
 
-#[test]
-fn new_leader_retains_copies_of_sources_that_it_could_not_observe() {
+/// Returns an environment whose leader is new: the last one copied a slice to member2 after this
+/// process had lost member1.
+fn with_copy_of_another_leader() -> Environment {
     let mut env = both(true);
     env.lose("member1").pass(Duration::from_secs(60));
     let is_copy = |slice: &&Value| !slice["metadata"]["annotations"][labels::SOURCE].is_null();
@@ -688,9 +689,33 @@ fn new_leader_retains_copies_of_sources_that_it_could_not_observe() {
         },
     );
     env.pass(Duration::from_secs(600));
-    let addresses = |env: &Environment| BTreeSet::from_iter(env.addresses("member2", "foo"));
-    let both = ["10.1.0.5", "10.1.0.9"].map(str::to_owned);
-    assert_eq!(addresses(&env), BTreeSet::from(both));
+    env
+}
+
+/// Asserts that member2 has these addresses of `foo`, in any order.
+#[track_caller]
+fn assert_addresses(env: &Environment, expected: &[&str]) {
+    let addresses = BTreeSet::from_iter(env.addresses("member2", "foo"));
+    let expected = expected.iter().map(|address| (*address).to_owned());
+    assert_eq!(addresses, expected.collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn new_leader_retains_copies_of_sources_that_it_could_not_observe() {
+    let mut env = with_copy_of_another_leader();
+    assert_addresses(&env, &["10.1.0.5", "10.1.0.9"]);
+    env.list("member1").pass(Duration::from_secs(60));
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+}
+
+#[test]
+fn reengaged_member_is_listed_before_unobserved_copies_go() {
+    let mut env = with_copy_of_another_leader();
+    let member1 = name("member1");
+    env.index.engage(&member1, 2, None);
+    env.introduce("member1").pass(Duration::from_secs(60));
+    assert_eq!(env.index.member_state(&member1), MemberState::Synced);
+    assert_addresses(&env, &["10.1.0.5", "10.1.0.9"]);
     env.list("member1").pass(Duration::from_secs(60));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
 }
@@ -778,6 +803,10 @@ fn new_leader_retains_imports_of_exports_that_it_could_not_observe() {
         }
     }
     env.pass(Duration::from_secs(600));
+    assert!(env.server("member2").all(Kind::Import).next().is_some());
+    assert_eq!(copies(&mut env), held);
+    env.index.engage(&name("member1"), 2, None);
+    env.introduce("member1").pass(Duration::from_secs(60));
     assert!(env.server("member2").all(Kind::Import).next().is_some());
     assert_eq!(copies(&mut env), held);
 }

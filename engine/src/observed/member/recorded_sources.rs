@@ -7,6 +7,7 @@ use string_cache::DefaultAtom;
 use super::Member;
 use super::by_name::ByName;
 use crate::evidence::initial_list::{InitialLists, RecordedByProvider, RecordedSources, hash};
+use crate::evidence::list::ListEvidence;
 use crate::model::map::HashSet;
 use crate::model::slice::{CopiedSlice, Exposure};
 
@@ -91,5 +92,16 @@ impl Member {
         let served = self.clusterset.served.as_ref();
         let serves_exports = served.is_none_or(|served| served.exports.is_some());
         self.evidence.is_compared(serves_exports)
+    }
+
+    /// Whether the lists of its EndpointSlices are those of the current watches.
+    pub(in crate::observed) fn slices_are_current(&self) -> bool {
+        self.evidence.of_slices().all(ListEvidence::is_current)
+    }
+
+    /// Whether the lists of its EndpointSlices and ServiceExports are those of the current watches,
+    /// and that of ServiceExports does not fail.
+    pub(in crate::observed) fn exports_are_current(&self) -> bool {
+        self.is_compared() && self.evidence.exports.failure.is_none()
     }
 }
