@@ -277,11 +277,7 @@ impl Target {
         let mut target = Self::unverified(name, spec, allow_insecure)?;
         target.proxy = proxy(spec, || Ok(Vec::new()))?;
         if !access.tls_server_name.is_empty() {
-            let server_name = ServerName::try_from(access.tls_server_name.clone());
-            let bad = || TargetError::ServerName {
-                name: access.tls_server_name.clone(),
-            };
-            target.server_name = Some(server_name.map_err(|_| bad())?);
+            target = target.named(&access.tls_server_name)?;
         }
         if !target.insecure {
             let data = access.certificate_authority_data.as_bytes();
@@ -290,6 +286,22 @@ impl Target {
             target.certificates = bundle(&pem).map_err(bad)?;
         }
         Ok(target)
+    }
+
+    /// Returns the target with the name that the certificate of the API server must be valid for,
+    /// instead of the host of the URL.
+    ///
+    /// # Errors
+    /// [`TargetError::ServerName`].
+    pub fn named(self, name: &str) -> Result<Self, TargetError> {
+        let server_name = ServerName::try_from(name.to_owned());
+        let server_name = server_name.map_err(|_| TargetError::ServerName {
+            name: name.to_owned(),
+        })?;
+        Ok(Self {
+            server_name: Some(server_name),
+            ..self
+        })
     }
 
     /// Reads what the agent of a member gives: the URL of the API server, and the authorities that

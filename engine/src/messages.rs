@@ -34,6 +34,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use self::cluster::{JOIN_AGAIN, REPORT_SECRETS, unread as member_unread};
 pub use self::diagnosis::Diagnosis;
 pub use self::member::unusable;
+pub use self::shares::unapplied_shares;
 use crate::model::slice::Exposure;
 
 /// Reason and message of a condition that holds.

@@ -286,6 +286,8 @@ pub(crate) struct ClusterFacts<'a> {
     pub watch: WatchFacts<'a>,
     /// Persistent failure of the watch of its Nodes, which are needed.
     pub nodes_failure: Option<&'a Failure>,
+    /// Persistent failure of the watch of the reports on its paths.
+    pub paths_failure: Option<&'a Failure>,
     /// Reason why the id that the member reports is not used.
     pub id_problem: Option<IdProblem<'a>>,
 }
@@ -314,14 +316,13 @@ impl ClusterFacts<'_> {
     /// Returns the reason of Ready; `None` for a member that is not joined.
     pub(crate) fn reason(&self) -> Option<Reason> {
         Some(match self.state {
+            MemberState::Unreachable { .. } => Reason::Unreachable,
+            MemberState::Unwatched { .. } => Reason::Refused,
             _ if self.outdated.is_some() => Reason::InvalidConfiguration,
             MemberState::Synced => Reason::Synced,
             MemberState::Syncing => Reason::Syncing,
-            MemberState::Unreachable { .. } => Reason::Unreachable,
             MemberState::LeftOut(LeftOut::PullWithoutCredentials) => Reason::PullWithoutCredentials,
-            MemberState::Unwatched { .. } | MemberState::Refused(_) | MemberState::LeftOut(_) => {
-                Reason::Refused
-            }
+            MemberState::Refused(_) | MemberState::LeftOut(_) => Reason::Refused,
             MemberState::NotJoined => return None,
         })
     }

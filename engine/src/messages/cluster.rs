@@ -32,7 +32,13 @@ impl ClusterFacts<'_> {
     /// Returns the message of Ready; empty for a member that is not joined.
     pub(crate) fn message(&self) -> String {
         if let Some(error) = self.outdated {
-            return format!("{error}; until then its last connection is kept");
+            return match self.state {
+                MemberState::Unreachable { failure, .. }
+                | MemberState::Unwatched { failure, .. } => {
+                    format!("{error}; its last connection fails: {failure}")
+                }
+                _ => format!("{error}; until then its last connection is kept"),
+            };
         }
         match self.state {
             MemberState::Synced => self.watched(),
@@ -86,6 +92,7 @@ impl ClusterFacts<'_> {
                 self.name
             )
         });
+        let paths = self.paths();
         let watched = match self.watch.exposed {
             true => "Services and the EndpointSlices of exposed Services are watched",
             false => "Services and EndpointSlices are watched",
@@ -104,12 +111,22 @@ impl ClusterFacts<'_> {
             format!("{problem}; until it has another value, the id in the clusterset is {name}")
         });
         let rest = [
-            too_many, watch, suspended, ranges, network, reach, nodes, id,
+            too_many, watch, suspended, ranges, network, reach, nodes, paths, id,
         ];
         let all = [watched.to_owned()].into_iter();
         all.chain(rest.into_iter().flatten())
             .collect::<Vec<_>>()
             .join("; ")
+    }
+
+    /// Describes the failed watch of the reports on its paths, with the remedy.
+    fn paths(&self) -> Option<String> {
+        let (name, failure) = (self.name, self.paths_failure?);
+        Some(format!(
+            "the reports on its paths cannot be watched ({failure}), so its paths are unknown, and \
+             causeway-agent there changes copies as without a hub; in {name}: kubectl apply -f \
+             manifests/member/paths.yaml (docs/paths.md#set-up)"
+        ))
     }
 
     /// Returns the message of DeletionsSuspended.

@@ -30,13 +30,22 @@ pub(super) fn coarse(all: &CoarseShares<'_>) -> String {
     format!("{}{more}", sentence.unwrap_or_default())
 }
 
+const NOT_APPLIED: &str = "is not applied in";
+
 /// Describes consumers in which shares are not applied.
 pub(super) fn not_applied(consumers: &[&ClusterName]) -> String {
     format!(
-        "{} is not applied in {}: the data plane there uses no standby endpoints",
+        "{} {NOT_APPLIED} {}: the data plane there uses no standby endpoints",
         labels::SHARE,
         first(consumers, NAMED_AT_MOST)
     )
+}
+
+/// Returns the part of Ready's message that describes consumers in which shares are not applied;
+/// `None` if there are none.
+pub fn unapplied_shares(ready: &str) -> Option<&str> {
+    let start = ready.find(&format!("{} {NOT_APPLIED}", labels::SHARE))?;
+    ready.get(start..)?.split("; ").next()
 }
 
 /// Reports a standby endpoint beyond the share of its provider in a consumer.

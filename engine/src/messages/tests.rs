@@ -55,6 +55,7 @@ fn cluster_facts<'a>(name: &'a ClusterName, state: &'a MemberState) -> ClusterFa
         unknown_reach: None,
         watch: WatchFacts::default(),
         nodes_failure: None,
+        paths_failure: None,
         id_problem: None,
     }
 }
@@ -304,6 +305,11 @@ fn ready_of_a_cluster_reports_its_state() {
         outdated: Some(&error),
         ..facts(&MemberState::Synced, false)
     };
+    let lost = ClusterFacts {
+        outdated: Some(&error),
+        ..facts(&unreachable, false)
+    };
+    assert_eq!(lost.reason(), Some(Reason::Unreachable));
     for (facts, message) in [
         (
             facts(&MemberState::Synced, false),
@@ -323,6 +329,10 @@ fn ready_of_a_cluster_reports_its_state() {
              (nodes is forbidden), so clusters of other networks do not reach its pods by node ports; in member1: kubectl apply -f \
              manifests/member/networks.yaml; its ClusterProperty cluster.clusterset.k8s.io is \"EU\", which is no DNS label; until \
              it has another value, the id in the clusterset is member1",
+        ),
+        (
+            lost,
+            "its Cluster names no secretRef; join it again: kubectl mcs join, or on a Karmada control plane as docs/karmada.md#credentials-of-members says; its last connection fails: connection refused",
         ),
         (
             outdated,

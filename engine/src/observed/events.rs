@@ -98,11 +98,18 @@ impl Index {
         };
         let stand = |member: &Member| {
             let other = member.other_controller().map(ToOwned::to_owned);
-            (member.member_state(), member.membership(), other)
+            let is_current = member.is_compared();
+            (
+                member.member_state(),
+                member.membership(),
+                other,
+                is_current,
+            )
         };
         let remarks = |member: &Member| {
             let suspended = member.suspended_deletions().count;
-            (suspended, member.lasting_nodes_failure().cloned())
+            let nodes = member.lasting_nodes_failure().cloned();
+            (suspended, nodes, member.lasting_paths_failure().cloned())
         };
         let (stood, before) = (stand(member), remarks(member));
         let identity = member.identity.clone();

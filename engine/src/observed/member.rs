@@ -79,6 +79,8 @@ pub struct Member {
     namespaces: Namespaces,
     nodes: Nodes,
     paths: Paths,
+    /// Failure of the watch of the reports on its paths, while it fails.
+    paths_failure: Option<Failure>,
     /// Evidence of what is absent from it.
     pub(super) evidence: MemberEvidence,
     probe_failure: Option<Failure>,
@@ -449,6 +451,12 @@ impl Member {
     /// pass, or are those of the member.
     pub(crate) fn lasting_nodes_failure(&self) -> Option<&Failure> {
         let failure = self.nodes_failure();
+        failure.filter(|failure| failure.kind == FailureKind::Forbidden)
+    }
+
+    /// Returns the failure of the watch of the reports on its paths if only a person can end it.
+    pub(crate) fn lasting_paths_failure(&self) -> Option<&Failure> {
+        let failure = self.paths_failure.as_ref();
         failure.filter(|failure| failure.kind == FailureKind::Forbidden)
     }
 

@@ -104,6 +104,9 @@ fn facts<'a>(
         nodes_failure: member
             .filter(|_| index.needs_nodes(name))
             .and_then(Member::lasting_nodes_failure),
+        paths_failure: member
+            .filter(|_| index.reports_paths(name))
+            .and_then(Member::lasting_paths_failure),
         id_problem: index.id_problem(name),
     }
 }

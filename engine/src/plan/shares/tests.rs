@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, service, slice};
 use crate::fixtures::{Environment, env};
+use crate::messages::unapplied_shares;
 use crate::plan::tiers::HOLD;
 
 const SHARE: &str = "cluster/member1=10%, rest";
@@ -292,6 +293,10 @@ fn share_is_not_applied_where_standby_endpoints_are_not_used() {
         ready.starts_with("True Ready: ") && ready.ends_with(expected),
         "{ready}"
     );
+    assert_eq!(unapplied_shares(&ready), Some(expected));
+    let more = format!("{ready}; standby, because out of reach: member2");
+    assert_eq!(unapplied_shares(&more), Some(expected));
+    assert_eq!(unapplied_shares("mcs.causeway.dev/share"), None);
 }
 
 #[test]

@@ -77,6 +77,30 @@ fn ready_of_a_cluster_reports_nodes_that_may_not_be_read() {
 }
 
 #[test]
+fn ready_of_a_cluster_reports_paths_that_may_not_be_read() {
+    let failed = |kind| MemberEvent::Paths(Signal::Failed(Failure::new(kind, "no")));
+    let forbidden = "the reports on its paths cannot be watched (no), so its paths are unknown, \
+                     and causeway-agent there changes copies as without a hub; in member1: kubectl \
+                     apply -f manifests/member/paths.yaml (docs/paths.md#set-up)";
+    let mut env = annotated(&json!({labels::PATH_REPORTS: "true"}));
+    assert_eq!(cluster_ready(&env), WATCHED);
+    env.observe("member1", failed(FailureKind::Timeout))
+        .settle();
+    assert_eq!(cluster_ready(&env), WATCHED, "a broken watch is not news");
+    env.observe("member1", failed(FailureKind::Forbidden))
+        .settle();
+    assert_eq!(cluster_ready(&env), format!("{WATCHED}; {forbidden}"));
+    env.observe("member1", MemberEvent::Paths(Signal::Connected))
+        .settle();
+    assert_eq!(cluster_ready(&env), WATCHED);
+    env.observe("member1", failed(FailureKind::Forbidden))
+        .on_hub(cluster("member1"))
+        .settle();
+    assert_eq!(cluster_ready(&env), WATCHED, "no reports are read");
+    env.assert_at_rest();
+}
+
+#[test]
 fn unknown_way_of_a_service_is_reported_and_ignored() {
     let wrong = json!({labels::REACH: "nodeports"});
     let mut env = ready();
