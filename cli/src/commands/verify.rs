@@ -10,11 +10,16 @@ mod targets;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::domain::ServiceKey;
+use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
+use tokio::time::{Instant, timeout_at};
 
 use self::pods::Run;
 pub(crate) use self::report::Report;
-use self::report::ServiceReport;
 use self::targets::{Dialler, Targets};
 use crate::args::{PodArgs, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
@@ -22,6 +27,7 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::images;
 use crate::cluster::random;
 use crate::observe::kubeconfigs;
+use crate::observe::verification::Verification;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN, USAGE};
 use crate::term::interrupt::interrupted;
 use crate::term::output::{self, OutputError};
@@ -33,6 +39,10 @@ const MAX_SERVICES: usize = 200;
 const MAX_NODES: usize = 100;
 /// Maximum number of paths or pods that one line names.
 const MAX_NAMED: usize = 3;
+/// Maximum time in which a run stores its results.
+const STORE_WITHIN: Duration = Duration::from_secs(30);
+/// Maximum number of results that are stored concurrently.
+const STORED_AT_ONCE: usize = 16;
 /// Exit code of a program that the user interrupts (POSIX shells: 128 + SIGINT).
 const INTERRUPTED: u8 = 130;
 
@@ -93,6 +103,8 @@ struct Prepared {
     run: Run,
     diallers: Vec<Dialler>,
     untried: Vec<String>,
+    /// Members that the user chose. Without any, all consumers.
+    from: Vec<String>,
 }
 
 /// Verifies services and returns the exit state of their paths.
@@ -102,13 +114,14 @@ pub(crate) async fn run(args: &HubArgs, verify: &VerifyArgs) -> Result<ExitState
     }
     let prepared = Prepared::read(args, &verify.what, &verify.pods).await?;
     if verify.print_job || verify.dry_run {
-        for why in &prepared.untried {
+        let untried = prepared.all_untried();
+        for why in &untried {
             output::progress(format_args!("not tried: {why}"))?;
         }
         let (run, diallers) = (&prepared.run, &prepared.diallers);
         let objects = prepared.targets.objects(run, diallers, verify.print_job)?;
         output::raw(format!("{}\n", output::manifest(&objects)?).as_bytes())?;
-        return Ok(ExitState::new(true, prepared.untried.is_empty()));
+        return Ok(ExitState::new(true, untried.is_empty()));
     }
     let stop = async {
         // Without signals the pods are deleted at the timeout.
@@ -182,7 +195,15 @@ impl Prepared {
             run,
             diallers,
             untried,
+            from: what.from.clone(),
         })
+    }
+
+    /// Returns the parts of the run and of its services that cannot be tried.
+    fn all_untried(&self) -> BTreeSet<&String> {
+        let services = self.diallers.iter().flat_map(|dialler| &dialler.services);
+        let of_services = services.flat_map(|(_, paths)| &paths.untried);
+        self.untried.iter().chain(of_services).collect()
     }
 
     /// Runs the pods, and stores the results on the hub.
@@ -194,25 +215,49 @@ impl Prepared {
         let planned = (self.diallers, self.untried);
         let verified = self.targets.verify(&self.run, planned, notes, stop);
         let mut ended = verified.await?;
-        for service in &ended.report.services {
-            if let Some(unstored) = store(&self.hub, service).await {
-                notes(unstored.clone())?;
-                ended.unstored.push(unstored);
-            }
+        let (hub, targets, from) = (&self.hub, &self.targets, &*self.from);
+        let report = &ended.report;
+        let deadline = Instant::now() + STORE_WITHIN;
+        let stores = report.services.iter().map(|service| async move {
+            let key = service.key();
+            let mut verification = service.verification(Timestamp::now())?;
+            verification.untried += targets.untried_of(&key, &report.untried);
+            let left_out = targets.left_out(&key, from);
+            let stored = store(hub, &key, verification, &left_out);
+            let why = match timeout_at(deadline, stored).await {
+                Ok(stored) => stored.err()?,
+                Err(_) => format!("no answer within {} s", STORE_WITHIN.as_secs()),
+            };
+            Some(format!(
+                "the result of {key} is not stored on the hub: {why}"
+            ))
+        });
+        let stores: Vec<_> = stores.collect();
+        let stored = stream::iter(stores).buffered(STORED_AT_ONCE);
+        let stored: Vec<_> = stored.collect().await;
+        for unstored in stored.into_iter().flatten() {
+            notes(unstored.clone())?;
+            ended.unstored.push(unstored);
         }
         Ok(ended)
     }
 }
 
-/// Stores the result of a service. Returns an error as a message, because the user gets the report.
-async fn store(hub: &ApiServer, service: &ServiceReport) -> Option<String> {
-    let verification = service.verification(Timestamp::now())?;
-    let stored = verification.write(hub, &service.key()).await;
-    let why = stored.err()?;
-    let key = service.key();
-    Some(format!(
-        "the result of {key} is not stored on the hub: {why}"
-    ))
+/// Stores the result of a service, with the earlier results that it does not replace. Returns an
+/// error as a message, because the user gets the report.
+async fn store(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    verification: Verification,
+    left_out: &[String],
+) -> Result<(), String> {
+    let earlier = match verification.is_partial(left_out) {
+        true => Verification::read(hub, key).await?,
+        false => None,
+    };
+    let stored = verification.after(earlier, left_out);
+    let written = stored.write(hub, key).await;
+    written.map_err(|error| error.to_string())
 }
 
 /// Names the first [`MAX_NAMED`] items, and counts the others.

@@ -4,9 +4,11 @@
 //! `verify` writes the ConfigMap with the rights of its user. `explain`, `bug-report` and `shift`
 //! read it.
 
+use std::collections::BTreeSet;
+
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -16,7 +18,9 @@ use crate::cluster::objects::{self, ObjectError};
 
 /// Label of all pods and stored results of `verify`.
 pub(crate) const LABEL: &str = "mcs.causeway.dev/verify";
-/// Maximum number of stored results. Problems take precedence.
+/// Maximum age of results that count.
+pub(crate) const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(24);
+/// Maximum number of stored results. Problems take precedence, then unknown outcomes.
 const MAX_RESULTS: usize = 100;
 /// Maximum size in bytes of a stored result. Larger results are ignored.
 const MAX_BYTES: usize = 256 * 1024;
@@ -37,6 +41,9 @@ pub(crate) enum Destination {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Verification {
     pub time: Timestamp,
+    /// Number of parts that the run did not try.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untried: usize,
     /// Results by origin and destination.
     pub results: Vec<Reached>,
 }
@@ -44,16 +51,20 @@ pub(crate) struct Verification {
 /// Paths from one origin to one destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reached {
+    /// Cluster, and the node in parentheses if there is one.
     pub from: String,
     pub to: Destination,
     pub works: usize,
     pub tried: usize,
-    /// Number of tried paths of UDP that gave no answer.
+    /// Number of tried paths with an unknown outcome.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: usize,
     /// Outcome of the first failed path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Time of the earlier run that tried the paths, if it is not the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Timestamp>,
 }
 
 impl Reached {
@@ -66,7 +77,19 @@ impl Reached {
             tried: 0,
             unknown: 0,
             problem: None,
+            time: None,
         }
+    }
+
+    /// Returns the cluster of the origin.
+    fn cluster(&self) -> &str {
+        let from = self.from.as_str();
+        from.split_once(' ').map_or(from, |(cluster, _)| cluster)
+    }
+
+    /// Whether the result, of the given time without one of its own, is recent enough.
+    fn counts(&self, time: Timestamp, now: Timestamp) -> bool {
+        now.duration_since(self.time.unwrap_or(time)) <= COUNTS_FOR
     }
 
     /// Returns the problem of the paths in one sentence; `None` if all work.
@@ -78,8 +101,10 @@ impl Reached {
             Destination::Names => "its names".to_owned(),
         };
         let (from, works, tried) = (&self.from, self.works, self.tried);
+        let at = self.time.map(|time| format!(", at {time:.0}"));
+        let at = at.unwrap_or_default();
         Some(format!(
-            "from {from} to {to} {works} of {tried} work ({problem})"
+            "from {from} to {to} {works} of {tried} work ({problem}){at}"
         ))
     }
 }
@@ -94,10 +119,73 @@ pub(crate) type Read = Result<Option<Verification>, String>;
 impl Verification {
     /// Creates a result of at most [`MAX_RESULTS`] entries, problems first. Returns `None` without
     /// entries.
-    pub(crate) fn new(time: Timestamp, mut results: Vec<Reached>) -> Option<Self> {
-        results.sort_by_key(|one| one.problem.is_none());
-        results.truncate(MAX_RESULTS);
-        (!results.is_empty()).then_some(Self { time, results })
+    pub(crate) fn new(time: Timestamp, untried: usize, results: Vec<Reached>) -> Option<Self> {
+        let is_empty = results.is_empty();
+        let all = Self {
+            time,
+            untried,
+            results,
+        };
+        (!is_empty).then(|| all.bounded())
+    }
+
+    fn bounded(mut self) -> Self {
+        self.results
+            .sort_by_key(|one| (one.problem.is_none(), one.unknown == 0));
+        self.results.truncate(MAX_RESULTS);
+        self
+    }
+
+    /// Whether the run did not try everything: earlier results of other clusters still count.
+    pub(crate) fn is_partial(&self, left_out: &[String]) -> bool {
+        self.untried > 0 || !left_out.is_empty()
+    }
+
+    /// Adds the earlier results that still count, from clusters that this run did not dial, if the
+    /// run is partial. Each cluster of `left_out` without a result is an untried part.
+    pub(crate) fn after(mut self, earlier: Option<Self>, left_out: &[String]) -> Self {
+        if !self.is_partial(left_out) {
+            return self;
+        }
+        if let Some(earlier) = earlier {
+            self.retain(earlier, left_out);
+        }
+        let clusters = self.clusters();
+        let missing = left_out.iter().filter(|one| !clusters.contains(*one));
+        self.untried += missing.count();
+        self.bounded()
+    }
+
+    /// Adds the earlier results that still count, from clusters that this run did not dial. With
+    /// any, at least as many parts are untried as in the earlier run, except clusters that it left
+    /// out. A sum would grow with each run.
+    fn retain(&mut self, earlier: Self, left_out: &[String]) {
+        let (now, dialled, known) = (self.time, self.clusters(), earlier.clusters());
+        let Self {
+            time,
+            untried,
+            results,
+        } = earlier;
+        let results = results.into_iter();
+        let retained =
+            results.filter(|one| one.counts(time, now) && !dialled.contains(one.cluster()));
+        let retained = retained.map(|one| Reached {
+            time: one.time.or(Some(time)),
+            ..one
+        });
+        let retained: Vec<_> = retained.collect();
+        if !retained.is_empty() {
+            let clusters = left_out.iter().chain(&dialled);
+            let absent = clusters.filter(|one| !known.contains(*one)).count();
+            self.untried = self.untried.max(untried.saturating_sub(absent));
+        }
+        self.results.extend(retained);
+    }
+
+    /// Returns the clusters with a result.
+    fn clusters(&self) -> BTreeSet<String> {
+        let clusters = self.results.iter().map(Reached::cluster);
+        clusters.map(str::to_owned).collect()
     }
 
     /// Stores the result on the hub.
@@ -143,22 +231,48 @@ impl Verification {
         let problems = self.results.iter().filter_map(Reached::problem);
         let problems: Vec<_> = problems.collect();
         let unknown: usize = self.results.iter().map(|one| one.unknown).sum();
+        let mut gaps = Vec::new();
+        if unknown > 0 {
+            let tried: usize = self.results.iter().map(|one| one.tried).sum();
+            gaps.push(format!(
+                "the outcome of {unknown} of {tried} paths is unknown"
+            ));
+        }
+        match self.untried {
+            0 => {}
+            1 => gaps.push("1 part was not tried".to_owned()),
+            parts => gaps.push(format!("{parts} parts were not tried")),
+        }
         match problems.split_first() {
-            None if unknown > 0 => format!(
-                "nothing is known to fail; {unknown} of {} paths are of UDP and gave no answer",
-                self.results.iter().map(|one| one.tried).sum::<usize>()
-            ),
-            None => "everything that was dialled works".to_owned(),
+            None if gaps.is_empty() => "everything that was dialled works".to_owned(),
+            None => format!("nothing is known to fail; {}", gaps.join(", ")),
             Some((first, [])) => first.clone(),
             Some((first, others)) => format!("{first}, and {} more", others.len()),
         }
     }
 
-    /// Lists the failed paths to pods of a provider, a sentence for each origin.
-    pub(crate) fn failed_to(&self, provider: &str) -> Vec<String> {
+    /// Lists the recent failed paths to pods of a provider: a sentence for each origin, and its
+    /// time.
+    pub(crate) fn failed_to(&self, provider: &str, now: Timestamp) -> Vec<(Timestamp, String)> {
+        let results = self.results_to(provider);
+        let recent = results.filter(|one| one.counts(self.time, now));
+        let failed = recent.filter_map(|one| {
+            let time = one.time.unwrap_or(self.time);
+            Some((time, one.problem()?))
+        });
+        failed.collect()
+    }
+
+    /// Whether the paths to pods of a provider were all tried and have a recent known outcome.
+    pub(crate) fn is_complete_to(&self, provider: &str, now: Timestamp) -> bool {
+        let mut results = self.results_to(provider).peekable();
+        let is_tried = self.untried == 0 && results.peek().is_some();
+        is_tried && results.all(|one| one.unknown == 0 && one.counts(self.time, now))
+    }
+
+    fn results_to(&self, provider: &str) -> impl Iterator<Item = &Reached> {
         let to = Destination::Provider(provider.to_owned());
-        let results = self.results.iter().filter(|one| one.to == to);
-        results.filter_map(Reached::problem).collect()
+        self.results.iter().filter(move |one| one.to == to)
     }
 }
 

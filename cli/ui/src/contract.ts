@@ -176,6 +176,8 @@ export interface Verified {
   /** RFC 3339. */
   time: string;
   summary: string;
+  /** Number of parts that the run did not try. Absent for none. */
+  untried?: number;
   results: Reached[];
 }
 
@@ -183,7 +185,7 @@ export interface Verified {
 export interface Reached {
   /** Outcome of the first path that fails. */
   problem?: string;
-  /** Number of paths of UDP that gave no answer. Absent for none. */
+  /** Number of paths with an unknown outcome. Absent for none. */
   unknown?: number;
 }
 

@@ -22,10 +22,10 @@ export function useLastRun(namespace: string, name: string): VerifyRun | undefin
   return last?.service === `${namespace}/${name}` ? last : undefined;
 }
 
-/** Health of a stored result: `partial` if nothing fails and a path of UDP gave no answer. */
-export function resultHealth({ results }: Verified): Health {
+/** Health of a stored result: `partial` if nothing fails, and an outcome is unknown or a part was not tried. */
+export function resultHealth({ results, untried = 0 }: Verified): Health {
   if (results.some((one) => one.problem)) return "bad";
-  return results.some((one) => (one.unknown ?? 0) > 0) ? "partial" : "ok";
+  return untried > 0 || results.some((one) => (one.unknown ?? 0) > 0) ? "partial" : "ok";
 }
 
 /** Whether the hub lacks the result of a run: the stored result, if any, is older than the run. */

@@ -399,6 +399,16 @@ async fn dry_run_and_job_create_nothing(verify: &Verify<'_>) {
         .run(&["foo", "--from", "member2", "--print-job"])
         .await
         .ok();
+    let controller = verify.env.controller.process();
+    controller.pause();
+    let (space, members_of) = (verify.space, ["member1"]);
+    space.expose("void", members_of, ["member2"]).await;
+    let void = ["void", "--from", "member2", "--print-job"];
+    let void = verify.run(&void).await;
+    controller.resume();
+    assert_eq!(void.exit, Exit::Code(3), "{void:?}");
+    let untried = "not tried: member2 has neither Service nor ServiceImport";
+    assert!(void.stderr.contains(untried), "{void:?}");
     for (member, mark) in members.into_iter().zip(marks) {
         let written = member.writes_since(mark, "kubectl-mcs").await;
         assert!(written.is_empty(), "{written:?}");

@@ -1,6 +1,6 @@
 //! Wording, likely cause and remedy of each outcome. Pure.
 
-use super::probe::{Outcome, Path};
+use super::probe::{OTHER_PROGRAM, Outcome, Path};
 
 /// Likely cause of a failed path, and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,7 @@ pub(super) fn words(outcome: &Outcome) -> String {
         Outcome::NoRoute => "no route".to_owned(),
         Outcome::TimedOut => "timed out".to_owned(),
         Outcome::NoAnswer => "no answer, unknown".to_owned(),
+        Outcome::Intercepted => "accepted by a proxy, unknown".to_owned(),
         Outcome::Reset => "reset".to_owned(),
         Outcome::NameNotFound => "name not found".to_owned(),
         Outcome::NameserverFailed { error } => format!("nameserver failed: {error}"),
@@ -31,13 +32,24 @@ pub(super) fn words(outcome: &Outcome) -> String {
     }
 }
 
+/// Facts beyond the path itself, from the same consumer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Evidence {
+    /// Whether this run's pod in the same provider answers.
+    pub network_works: bool,
+    /// Whether a path to an endpoint fails.
+    pub endpoints_fail: bool,
+    /// Whether the endpoint is an entry to a provider of another network.
+    pub is_entry: bool,
+}
+
 /// Returns the likely cause of an outcome and its remedy, or `None` if the path works. `from` is
-/// the connecting cluster. `network_works` is true if this run's pod in the same provider answers.
+/// the connecting cluster.
 pub(super) fn diagnose(
     from: &str,
     path: &Path,
     outcome: &Outcome,
-    network_works: bool,
+    evidence: Evidence,
 ) -> Option<Diagnosis> {
     let (cause, remedy) = match (path, outcome) {
         (_, Outcome::Works | Outcome::WorksThroughNat { .. }) => return None,
@@ -45,14 +57,26 @@ pub(super) fn diagnose(
             "a server of UDP may ignore the datagram, or packets are dropped".to_owned(),
             format!("try it from a pod of {from} with a client of its protocol"),
         ),
+        (_, Outcome::Intercepted) => (
+            "a proxy, such as that of a service mesh, accepts every connection of the pod"
+                .to_owned(),
+            format!(
+                "run the pods outside of the mesh (--probe-namespace), or try it from a pod of \
+                 {from} with a client of its protocol"
+            ),
+        ),
         (Path::Name { name, .. }, outcome) => of_name(from, name, outcome),
-        (Path::ClusterIp { .. }, outcome) => of_cluster_ip(outcome),
+        (Path::ClusterIp { .. }, outcome) => of_cluster_ip(outcome, evidence.endpoints_fail),
+        (
+            Path::Endpoint { port, .. },
+            outcome @ (Outcome::Refused | Outcome::NoRoute | Outcome::TimedOut),
+        ) if evidence.is_entry => of_entry(from, *port, outcome),
         (Path::Endpoint { provider, port, .. }, Outcome::Refused) => (
             format!("the pod in {provider} is reached, and nothing listens on its port {port}"),
             "compare targetPort of the Service with the port on which the container listens"
                 .to_owned(),
         ),
-        (Path::Endpoint { provider, .. }, Outcome::TimedOut) if network_works => (
+        (Path::Endpoint { provider, .. }, Outcome::TimedOut) if evidence.network_works => (
             format!("other pods of {provider} answer {from}, and packets to this one are dropped"),
             format!(
                 "look for a NetworkPolicy in {provider} that selects the pod, and at the pod itself"
@@ -82,6 +106,10 @@ fn of_pod(from: &str, provider: &str, outcome: &Outcome) -> (String, String) {
         Outcome::Reset => (
             format!("the connection to {provider} is made and then cut"),
             "look for a proxy, a mesh or a firewall that ends connections on the way".to_owned(),
+        ),
+        Outcome::WrongCluster { answered } if answered == OTHER_PROGRAM => (
+            format!("another program than this run's pod in {provider} answers at its address"),
+            "look for a proxy on the way, and for pod networks that overlap".to_owned(),
         ),
         Outcome::WrongCluster { answered } => (
             format!("pods of {answered} have addresses of {provider}: pod networks overlap"),
@@ -113,8 +141,31 @@ fn join(member: &str) -> String {
     format!("kubectl mcs join {member} --member-kubeconfig FILE --network NAME (docs/networks.md)")
 }
 
-fn of_cluster_ip(outcome: &Outcome) -> (String, String) {
+/// Explains a failed entry to a provider of another network: a node port, a load balancer or a
+/// virtual address.
+fn of_entry(from: &str, port: u16, outcome: &Outcome) -> (String, String) {
+    let cause = match outcome {
+        Outcome::Refused => {
+            "the entry of the other network is reached and leads to no pod, or a firewall rejects \
+             the connection"
+                .to_owned()
+        }
+        Outcome::NoRoute => format!("{from} has no route to the entry of the other network"),
+        _ => "packets to the entry of the other network or back are dropped".to_owned(),
+    };
+    let remedy = format!(
+        "let {from} through to port {port} of the node or load balancer; kubectl mcs explain shows \
+         the entries (docs/networks.md)"
+    );
+    (cause, remedy)
+}
+
+fn of_cluster_ip(outcome: &Outcome, endpoints_fail: bool) -> (String, String) {
     let (cause, remedy) = match outcome {
+        Outcome::Refused if endpoints_fail => (
+            "kube-proxy leads to an endpoint that refuses, or knows none for this port",
+            "mend the endpoints that do not work first",
+        ),
         Outcome::Refused => (
             "kube-proxy knows no endpoint for this port",
             "kubectl mcs explain shows which endpoints there should be",

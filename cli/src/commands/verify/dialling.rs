@@ -172,6 +172,9 @@ impl Targets {
     ) {
         for dialler in diallers {
             let network = self.network(&dialler.cluster);
+            let providers = self.members.keys();
+            let entered = providers.filter(|provider| self.network(provider) != network);
+            dialler.entered = entered.cloned().collect();
             for (_, Paths { paths, .. }) in &mut dialler.services {
                 let of_service: BTreeSet<_> = paths.iter().filter_map(provider_of).collect();
                 let reached = servers.iter().filter(|(provider, _)| {
@@ -235,6 +238,8 @@ async fn dialled(
     let mut services: BTreeMap<ServiceKey, Vec<ConsumerReport>> = BTreeMap::new();
     for (dialler, dialled) in diallers.into_iter().zip(outcomes) {
         let (dialled, why) = dialled.unwrap_or_default();
+        // The paths of a pod without any are named as untried.
+        let why = why.filter(|_| dialler.paths().next().is_some());
         untried.extend(why.map(|why| format!("{}: {why}", dialler.cluster)));
         for (key, report) in dialler.reports(dialled) {
             services.entry(key).or_default().push(report);
@@ -267,8 +272,8 @@ impl Dialler {
         let reports = services.map(|(number, (key, Paths { paths, untried }))| {
             let of_service = dialled.iter().filter(|one| one.service == number);
             let of_service = of_service.cloned().collect();
-            let node = self.node.as_deref();
-            let report = ConsumerReport::new(&self.cluster, node, &paths, of_service, untried);
+            let from = (self.cluster.as_str(), self.node.as_deref());
+            let report = ConsumerReport::new(from, &paths, of_service, untried, &self.entered);
             (key, report)
         });
         reports.collect()

@@ -32,6 +32,8 @@ impl Paths {
         let mut all = Self::default();
         let derived = key.derived();
         let mut endpoints: BTreeMap<String, Vec<(IpAddr, Vec<Port>)>> = BTreeMap::new();
+        // Address families of the serving endpoints that kube-proxy does not use, by provider.
+        let mut unused = BTreeMap::new();
         let mut published = BTreeSet::new();
         for name in [&key.name, &derived.name] {
             let Some(service) = held.service(name) else {
@@ -40,8 +42,12 @@ impl Paths {
             for slice in held.slices_of(name) {
                 let provider = ownership::source_member(&slice.metadata);
                 let provider = provider.unwrap_or(consumer).to_owned();
-                let found = endpoints.entry(provider).or_default();
-                found.extend(dialled(slice, &mut all.untried));
+                let found = endpoints.entry(provider.clone()).or_default();
+                if is_used(slice, service) {
+                    found.extend(dialled(slice, &mut all.untried));
+                } else if slice.endpoints.iter().any(is_serving) {
+                    unused.insert(provider, slice.address_type.as_str());
+                }
                 let named = slice.endpoints.iter().filter(|one| is_published(one));
                 let named = named.flat_map(|one| &one.addresses);
                 published.extend(named.filter_map(|one| one.parse::<IpAddr>().ok()));
@@ -49,6 +55,11 @@ impl Paths {
             all.paths.extend(cluster_ips(service));
         }
         for (provider, found) in endpoints {
+            if let Some(family) = unused.get(&provider).filter(|_| found.is_empty()) {
+                all.untried.push(format!(
+                    "endpoints of {provider} are {family}, which the Service has not"
+                ));
+            }
             all.paths.extend(sample(&provider, found));
         }
         all.paths
@@ -117,9 +128,9 @@ fn own_addresses(service: &Service) -> Option<Vec<IpAddr>> {
 /// Port with the protocol by which it is dialled.
 type Port = (u16, Protocol);
 
-/// Returns the first address of a Service with each of its ports of TCP and UDP.
+/// Returns each address of a Service with its ports of TCP and UDP.
 fn cluster_ips(service: &Service) -> Vec<Path> {
-    let address = own_addresses(service).and_then(|all| all.first().copied());
+    let addresses = own_addresses(service).unwrap_or_default();
     let ports = service
         .spec
         .iter()
@@ -129,7 +140,7 @@ fn cluster_ips(service: &Service) -> Vec<Path> {
         let names = [&port.name, &port.app_protocol];
         Some((number, protocol(port.protocol.as_deref(), number, names)?))
     });
-    let paths = address.into_iter().flat_map(|address| {
+    let paths = addresses.into_iter().flat_map(|address| {
         let ports = ports.clone().take(MAX_PORTS);
         ports.map(move |(port, protocol)| Path::ClusterIp {
             address,
@@ -138,6 +149,13 @@ fn cluster_ips(service: &Service) -> Vec<Path> {
         })
     });
     paths.collect()
+}
+
+/// Whether a Service has the address family of a slice. kube-proxy uses no others.
+fn is_used(slice: &EndpointSlice, service: &Service) -> bool {
+    let spec = service.spec.as_ref();
+    let families = spec.and_then(|spec| spec.ip_families.as_ref());
+    families.is_none_or(|families| families.contains(&slice.address_type))
 }
 
 /// Returns the addresses of a slice's serving endpoints, with the slice's ports of TCP and UDP.
@@ -281,6 +299,71 @@ mod tests {
                 "foo.shop.svc.$domain [10.66.0.7]",
             ]
         );
+    }
+
+    #[test]
+    fn paths_have_the_address_families_of_the_consumers_service() {
+        let mut other = slice("foo", Some("member1"), &["fd00::1"], "TCP");
+        other.address_type = "IPv6".to_owned();
+        let slices = vec![slice("foo", Some("member1"), &["10.1.0.1"], "TCP"), other];
+        for (addresses, families, expected) in [
+            (
+                vec!["10.66.0.7"],
+                vec!["IPv4"],
+                &["ClusterIP 10.66.0.7:80", "member1 10.1.0.1:8080"][..],
+            ),
+            (
+                vec!["10.66.0.7", "fd66::7"],
+                vec!["IPv4", "IPv6"],
+                &[
+                    "ClusterIP 10.66.0.7:80",
+                    "ClusterIP [fd66::7]:80",
+                    "member1 10.1.0.1:8080",
+                    "member1 [fd00::1]:8080",
+                ],
+            ),
+        ] {
+            let mut services = service("foo", addresses[0]);
+            let spec = services[0].spec.as_mut().expect("a spec");
+            let owned = |all: &[&str]| Some(all.iter().map(|&one| one.to_owned()).collect());
+            spec.cluster_ips = owned(&addresses);
+            spec.ip_families = owned(&families);
+            let held = Held {
+                services,
+                slices: slices.clone(),
+                ..Held::default()
+            };
+            let shown = shown(&held);
+            let dialled: Vec<_> = shown
+                .iter()
+                .filter(|one| !one.starts_with("foo."))
+                .collect();
+            assert_eq!(dialled, expected, "{families:?}");
+        }
+    }
+
+    #[test]
+    fn provider_of_unused_address_families_alone_is_untried() {
+        let mut services = service("foo", "10.66.0.7");
+        let spec = services[0].spec.as_mut().expect("a spec");
+        spec.ip_families = Some(vec!["IPv4".to_owned()]);
+        let used = slice("foo", Some("member1"), &["10.1.0.1"], "TCP");
+        let mut unused = slice("foo", Some("member1"), &["fd00::1"], "TCP");
+        unused.address_type = "IPv6".to_owned();
+        let none = slice("foo", Some("member1"), &[], "TCP");
+        let untried = "endpoints of member1 are IPv6, which the Service has not";
+        for (slices, expected) in [
+            (vec![unused.clone()], &[untried][..]),
+            (vec![unused.clone(), none], &[untried]),
+            (vec![unused, used], &[]),
+        ] {
+            let held = Held {
+                services: services.clone(),
+                slices,
+                ..Held::default()
+            };
+            assert_eq!(Paths::of(&held, &key(), "member2").untried, expected);
+        }
     }
 
     #[test]

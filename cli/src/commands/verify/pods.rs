@@ -23,6 +23,8 @@ use crate::observe::verification::LABEL;
 
 /// Maximum size in bytes of one pod's output.
 const MAX_LOG: i64 = 4 * 1024 * 1024;
+/// Name of the only container of a pod. A webhook of the member may add others.
+const CONTAINER: &str = "probe";
 /// Time after the command's own timeout at which Kubernetes ends the pods.
 const GRACE: Duration = Duration::from_secs(30);
 /// Maximum number of pods of earlier runs that one run deletes.
@@ -47,6 +49,12 @@ pub(super) enum PodError {
         name: String,
         /// `start` or `end`.
         step: &'static str,
+        state: String,
+    },
+    #[error("pod {namespace}/{name} failed{state}")]
+    Failed {
+        namespace: String,
+        name: String,
         state: String,
     },
 }
@@ -88,8 +96,8 @@ impl Run {
 
     /// Returns a Job that runs one pod.
     pub(super) fn job(&self, name: &str, role: &Role<'_>) -> Result<DynamicObject, ObjectError> {
-        let template =
-            json!({"metadata": {"labels": self.labels()}, "spec": self.spec(role, None)});
+        let metadata = json!({"labels": self.labels(), "annotations": annotations()});
+        let template = json!({"metadata": metadata, "spec": self.spec(role, None)});
         objects::object(json!({
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -119,11 +127,18 @@ impl Run {
             "name": self.pod_name(name),
             "namespace": self.namespace,
             "labels": self.labels(),
+            "annotations": annotations(),
         })
     }
 
+    /// Returns the labels of a pod. They keep it out of the mesh of Istio, whose proxies accept
+    /// each connection before they connect to its destination.
     fn labels(&self) -> Value {
-        json!({ LABEL: self.id })
+        json!({
+            LABEL: self.id,
+            "istio.io/dataplane-mode": "none",
+            "sidecar.istio.io/inject": "false",
+        })
     }
 
     /// Returns the spec of a pod. The spec meets the Pod Security Standard "restricted" and has a
@@ -156,7 +171,7 @@ impl Run {
 
     fn container(&self, role: &Role<'_>) -> Value {
         let mut container = json!({
-            "name": "probe",
+            "name": CONTAINER,
             "image": self.image,
             "resources": {
                 "requests": {"cpu": "10m", "memory": "16Mi"},
@@ -210,7 +225,8 @@ impl<'a> Pods<'a> {
         self.member.api(Some(self.namespace))
     }
 
-    /// Records a pod, and creates it before the deadline.
+    /// Records a pod, and creates it before the deadline. A pod that the member refused does not
+    /// exist, and is not recorded.
     pub(super) async fn create(
         &mut self,
         pod: &DynamicObject,
@@ -220,8 +236,16 @@ impl<'a> Pods<'a> {
         self.names.push(name.clone());
         match timeout_at(deadline, objects::create(self.member, pod)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(ObjectError::Request(RequestError::NotFound { .. }))) => {
-                Err(PodError::NoNamespace(self.namespace.to_owned()))
+            Ok(Err(ObjectError::Request(error))) => {
+                if is_refusal(&error) {
+                    self.names.pop();
+                }
+                Err(match error {
+                    RequestError::NotFound { .. } => {
+                        PodError::NoNamespace(self.namespace.to_owned())
+                    }
+                    error => error.into(),
+                })
             }
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(self.late(&name, "start", String::new())),
@@ -234,13 +258,27 @@ impl<'a> Pods<'a> {
         let ready = wait::until(self.api(), name, deadline, |pod: Option<&Pod>| {
             let status = pod?.status.as_ref()?;
             state = describe(status);
+            if pod.is_some_and(has_ended) {
+                return Some(None);
+            }
             let conditions = status.conditions.iter().flatten();
             let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "True");
             ready.next()?;
-            status.pod_ip.as_ref()?.parse().ok()
+            status.pod_ip.as_ref()?.parse().ok().map(Some)
         });
-        let ready = ready.await;
-        ready.map_err(|_| self.late(name, "start", state))
+        match ready.await {
+            Ok(Some(address)) => Ok(address),
+            Ok(None) => Err(self.failed(name, state)),
+            Err(late) => Err(self.late(name, "start", format!("{state}{late}"))),
+        }
+    }
+
+    fn failed(&self, name: &str, state: String) -> PodError {
+        PodError::Failed {
+            namespace: self.namespace.to_owned(),
+            name: name.to_owned(),
+            state,
+        }
     }
 
     fn late(&self, name: &str, step: &'static str, state: String) -> PodError {
@@ -253,33 +291,45 @@ impl<'a> Pods<'a> {
     }
 
     /// Waits until a pod has ended and returns the outcomes that it printed. At the deadline it
-    /// returns those that the pod has printed until then, and the error.
+    /// returns those that the pod has printed until then, and the error. A pod that failed without
+    /// any outcome is an error, too.
     pub(super) async fn dialled(
         &self,
         name: &str,
         deadline: Instant,
     ) -> (Vec<Dialled>, Option<PodError>) {
-        let (mut state, mut has_started) = (String::new(), false);
+        let (mut state, mut has_started, mut has_failed) = (String::new(), false, false);
         let ended = wait::until(self.api(), name, deadline, |pod: Option<&Pod>| {
             let status = pod?.status.as_ref()?;
             state = describe(status);
             let phase = status.phase.as_deref();
             has_started |= phase != Some("Pending");
+            has_failed = phase == Some("Failed");
             pod.is_some_and(has_ended).then_some(())
         });
-        let late = ended.await.err().map(|_| {
-            let step = if has_started { "end" } else { "start" };
-            self.late(name, step, state)
-        });
+        let error = match ended.await {
+            Err(late) => {
+                let step = if has_started { "end" } else { "start" };
+                Some(self.late(name, step, format!("{state}{late}")))
+            }
+            Ok(()) if has_failed => Some(self.failed(name, state)),
+            Ok(()) => None,
+        };
         let parameters = LogParams {
+            container: Some(CONTAINER.to_owned()),
             limit_bytes: Some(MAX_LOG),
             ..LogParams::default()
         };
         let api = self.api();
         // The pod may have printed outcomes even if the watch has not reported that it started.
         match self.member.request(api.logs(name, &parameters)).await {
-            Ok(log) => (read(&log), late),
-            Err(error) => (Vec::new(), late.or(Some(error.into()))),
+            Ok(log) => {
+                let dialled = read(&log);
+                // The pod fails if a path does not work, too.
+                let is_relevant = dialled.is_empty() || !has_failed;
+                (dialled, error.filter(|_| is_relevant))
+            }
+            Err(unread) => (Vec::new(), error.or(Some(unread.into()))),
         }
     }
 
@@ -323,6 +373,21 @@ impl<'a> Pods<'a> {
     }
 }
 
+/// Returns the annotations of a pod. They keep it out of the mesh of Linkerd.
+fn annotations() -> Value {
+    json!({"linkerd.io/inject": "disabled"})
+}
+
+/// Whether an error of a creation proves that the object was not created.
+fn is_refusal(error: &RequestError) -> bool {
+    matches!(
+        error,
+        RequestError::NotAllowed { .. }
+            | RequestError::NotFound { .. }
+            | RequestError::Refused { .. }
+    )
+}
+
 /// Parses the lines that the dialling role printed. The last line of a path counts. Ignores other
 /// lines.
 fn read(log: &str) -> Vec<Dialled> {
@@ -340,12 +405,21 @@ fn read(log: &str) -> Vec<Dialled> {
     all
 }
 
-/// Describes the reason that a pod does not run, if its status has one.
+/// Describes the reason that a pod does not run, if its status has one. The reason of the pod, such
+/// as an eviction, takes precedence over those of its containers.
 fn describe(status: &PodStatus) -> String {
     let containers = status.container_statuses.iter().flatten();
-    let states = containers.filter_map(|one| one.state.as_ref());
-    let mut waiting = states.filter_map(|state| state.waiting.as_ref());
-    let waiting = waiting.find_map(|one| Some((one.reason.clone()?, one.message.clone())));
+    let mut states = containers.filter_map(|one| one.state.as_ref());
+    let stopped = states.find_map(|state| {
+        let waiting = state.waiting.as_ref();
+        let waiting = waiting.map(|one| (&one.reason, &one.message));
+        let ended = state.terminated.as_ref();
+        let ended = ended.map(|one| (&one.reason, &one.message));
+        let (reason, message) = waiting.or(ended)?;
+        Some((reason.clone()?, message.clone()))
+    });
+    let own = status.reason.clone();
+    let own = own.map(|reason| (reason, status.message.clone()));
     let conditions = status.conditions.iter().flatten();
     let mut unscheduled =
         conditions.filter(|one| one.type_ == "PodScheduled" && one.status == "False");
@@ -353,7 +427,7 @@ fn describe(status: &PodStatus) -> String {
         let one = unscheduled.next()?;
         Some((one.reason.clone()?, one.message.clone()))
     };
-    match waiting.or_else(unscheduled) {
+    match own.or(stopped).or_else(unscheduled) {
         None => String::new(),
         Some((reason, None)) => format!(": {reason}"),
         Some((reason, Some(message))) => format!(": {reason}: {message}"),
@@ -382,6 +456,86 @@ mod tests {
         }
     }
 
+    /// Member that the given client reaches.
+    fn member(client: kube::Client) -> ApiServer {
+        let config = kube::Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
+        let member = ApiServer::new(Side::Member, config).expect("a client");
+        ApiServer { client, ..member }
+    }
+
+    /// Answer with a status of a failure.
+    fn failure(code: u16, message: &str) -> Result<http::Response<Full<Bytes>>, BoxError> {
+        let status = kube::core::Status::failure(message, "Reason").with_code(code);
+        let body = Full::new(Bytes::from(serde_json::to_vec(&status)?));
+        Ok(http::Response::builder().status(code).body(body)?)
+    }
+
+    #[tokio::test]
+    async fn only_pods_that_may_exist_are_left() {
+        const QUOTA: &str = "exceeded quota: pods";
+        let rights = "use a kubeconfig with administrator rights";
+        for (code, message, left, has_remedy) in [
+            (403, "pods is forbidden", 0, true),
+            (403, QUOTA, 0, false),
+            (404, "namespaces not found", 0, false),
+            (422, "invalid", 0, false),
+            (409, "already exists", 1, false),
+            (504, "timed out", 1, false),
+        ] {
+            let refuse = service_fn(move |_: http::Request<kube::client::Body>| async move {
+                failure(code, message)
+            });
+            let member = member(kube::Client::new(refuse, "default"));
+            let mut pods = Pods::new(&member, "causeway-system");
+            let pod = run().pod("dial-0", &Role::Dial(&[]), None).expect("a pod");
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let error = pods.create(&pod, deadline).await.expect_err(message);
+            assert_eq!(pods.names.len(), left, "{message}");
+            assert_eq!(error.to_string().contains(rights), has_remedy, "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn failed_pod_without_an_outcome_is_an_error() {
+        let status = r#"{"phase": "Failed", "reason": "Evicted", "message": "low on memory"}"#;
+        for (log, expected) in [
+            (
+                "",
+                Some("pod causeway-system/dial-0 failed: Evicted: low on memory"),
+            ),
+            (LINE, None),
+        ] {
+            let answer = service_fn(
+                move |request: http::Request<kube::client::Body>| async move {
+                    let pod = format!(
+                        r#"{{"metadata": {{"name": "dial-0", "resourceVersion": "1"}}, "status": {status}}}"#
+                    );
+                    let body = match request.uri().path().ends_with("/log") {
+                        true => {
+                            let query = request.uri().query().unwrap_or_default();
+                            assert!(query.contains("container=probe"), "{query}");
+                            log.to_owned()
+                        }
+                        false => format!(
+                            r#"{{"apiVersion": "v1", "kind": "PodList", "metadata": {{"resourceVersion": "1"}}, "items": [{pod}]}}"#
+                        ),
+                    };
+                    Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(body))))
+                },
+            );
+            let member = member(kube::Client::new(answer, "default"));
+            let pods = Pods::new(&member, "causeway-system");
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let (dialled, error) = pods.dialled("dial-0", deadline).await;
+            assert_eq!(dialled, read(log));
+            assert_eq!(error.map(|error| error.to_string()).as_deref(), expected);
+            if expected.is_some() {
+                let error = pods.ready("dial-0", deadline).await.expect_err("it failed");
+                assert!(matches!(error, PodError::Failed { .. }), "{error}");
+            }
+        }
+    }
+
     #[tokio::test]
     async fn pods_are_deleted_at_once_and_only_own_ones_are_left() {
         let barrier = Arc::new(Barrier::new(DELETED_AT_ONCE));
@@ -389,18 +543,10 @@ mod tests {
             let barrier = Arc::clone(&barrier);
             async move {
                 barrier.wait().await;
-                let refusal = kube::core::Status::failure("no", "Forbidden").with_code(403);
-                let body = Full::new(Bytes::from(serde_json::to_vec(&refusal)?));
-                let response = http::Response::builder().status(403);
-                Ok::<_, BoxError>(response.body(body)?)
+                failure(403, "no")
             }
         });
-        let config = kube::Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
-        let member = ApiServer::new(Side::Member, config).expect("a client");
-        let member = ApiServer {
-            client: kube::Client::new(refuse, "default"),
-            ..member
-        };
+        let member = member(kube::Client::new(refuse, "default"));
         let named = |prefix: &str| -> Vec<String> {
             let numbers = 0..DELETED_AT_ONCE;
             numbers.map(|number| format!("{prefix}-{number}")).collect()
@@ -424,6 +570,12 @@ mod tests {
         let pod = serde_json::to_value(pod.expect("a pod")).expect("JSON");
         for (pointer, expected) in [
             ("/metadata/name", json!("causeway-verify-0a1b2c3d-member1")),
+            ("/metadata/labels/sidecar.istio.io~1inject", json!("false")),
+            ("/metadata/labels/istio.io~1dataplane-mode", json!("none")),
+            (
+                "/metadata/annotations/linkerd.io~1inject",
+                json!("disabled"),
+            ),
             ("/spec/activeDeadlineSeconds", json!(90)),
             ("/spec/automountServiceAccountToken", json!(false)),
             ("/spec/securityContext/runAsNonRoot", json!(true)),
@@ -484,6 +636,17 @@ mod tests {
                 }]}),
                 ": Unschedulable: 0/1 nodes are available",
             ),
+            (
+                json!({"containerStatuses": [{
+                    "name": "probe", "image": "a", "imageID": "", "ready": false, "restartCount": 0,
+                    "state": {"terminated": {"reason": "StartError", "exitCode": 128}},
+                }]}),
+                ": StartError",
+            ),
+            (
+                json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
+                ": Evicted: low on memory",
+            ),
             (json!({"phase": "Running"}), ""),
         ] {
             let read: PodStatus = serde_json::from_value(status.clone()).expect("a status");
@@ -499,12 +662,7 @@ mod tests {
             let body = Full::new(Bytes::from(format!("{body}\n")));
             Ok::<_, BoxError>(http::Response::new(body))
         });
-        let config = kube::Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
-        let member = ApiServer::new(Side::Member, config).expect("a client");
-        let member = ApiServer {
-            client: kube::Client::new(answer, "default"),
-            ..member
-        };
+        let member = member(kube::Client::new(answer, "default"));
         let pods = Pods::new(&member, "causeway-system");
         let (dialled, late) = pods.dialled("dial-0", Instant::now()).await;
         assert_eq!(dialled, read(LINE));

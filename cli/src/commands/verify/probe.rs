@@ -27,6 +27,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(4);
 const EXCHANGE_WITHIN: Duration = Duration::from_secs(5);
 /// Size in bytes that exceeds the usual MTU and requires multiple packets.
 const LARGE: usize = 8 * 1024;
+/// Answer of a program that is no pod of the run.
+pub(super) const OTHER_PROGRAM: &str = "another program";
 /// Placeholder for the domain of the cluster, which only a pod of the cluster can read.
 pub(super) const CLUSTER_DOMAIN: &str = "$domain";
 
@@ -80,6 +82,26 @@ pub(crate) enum Path {
     },
 }
 
+impl Path {
+    /// Returns the destination of a path that works if a TCP connection is made.
+    fn tcp_destination(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Endpoint {
+                address,
+                port,
+                protocol: Protocol::Tcp,
+                ..
+            }
+            | Self::ClusterIp {
+                address,
+                port,
+                protocol: Protocol::Tcp,
+            } => Some((*address, *port).into()),
+            _ => None,
+        }
+    }
+}
+
 /// Outcome of one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result")]
@@ -96,7 +118,9 @@ pub(crate) enum Outcome {
     TimedOut,
     /// No answer to a datagram. UDP does not tell a server that ignores it from a lost packet.
     NoAnswer,
-    /// The connection was established and then reset.
+    /// A connection is made to any address, so whether the destination accepts it is unknown.
+    Intercepted,
+    /// The connection was established and then ended.
     Reset,
     NameNotFound,
     /// The nameserver did not respond, or returned an error.
@@ -124,7 +148,7 @@ impl Outcome {
     pub(crate) fn works(&self) -> Option<bool> {
         match self {
             Self::Works | Self::WorksThroughNat { .. } => Some(true),
-            Self::NoAnswer => None,
+            Self::NoAnswer | Self::Intercepted => None,
             _ => Some(false),
         }
     }

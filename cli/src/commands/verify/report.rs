@@ -6,7 +6,7 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-use super::diagnosis::{diagnose, words};
+use super::diagnosis::{Evidence, diagnose, words};
 use super::named;
 use super::probe::{Dialled, Outcome, Path};
 use crate::observe::verification::{Destination, Reached, Verification};
@@ -126,7 +126,9 @@ impl ServiceReport {
                 }
             }
         }
-        Verification::new(time, results.into_values().collect())
+        let consumers = self.consumers.iter();
+        let untried = consumers.map(|consumer| consumer.untried.len()).sum();
+        Verification::new(time, untried, results.into_values().collect())
     }
 
     fn render(&self, screen: Screen) -> String {
@@ -149,13 +151,14 @@ impl ServiceReport {
 }
 
 impl ConsumerReport {
-    /// Creates the report of one pod's outcomes. Paths without an outcome are untried.
+    /// Creates the report of one pod's outcomes. Paths without an outcome are untried. `entered`
+    /// has the members of other networks.
     pub(super) fn new(
-        cluster: &str,
-        node: Option<&str>,
+        (cluster, node): (&str, Option<&str>),
         paths: &[Path],
         dialled: Vec<Dialled>,
         mut untried: Vec<String>,
+        entered: &BTreeSet<String>,
     ) -> Self {
         let servers = dialled
             .iter()
@@ -164,9 +167,17 @@ impl ConsumerReport {
             .filter(|one| matches!(one.path, Path::Server { .. }))
             .map(|one| column(&one.path))
             .collect();
+        let endpoints_fail = dialled.iter().any(|one| {
+            matches!(one.path, Path::Endpoint { .. }) && one.outcome.works() == Some(false)
+        });
         let outcomes = dialled.into_iter().map(|one| {
-            let network_works = servers.contains(&column(&one.path));
-            one.report(cluster, network_works)
+            let evidence = Evidence {
+                network_works: servers.contains(&column(&one.path)),
+                endpoints_fail,
+                is_entry: matches!(&one.path, Path::Endpoint { provider, .. }
+                    if entered.contains(provider)),
+            };
+            one.report(cluster, evidence)
         });
         let outcomes: Vec<_> = outcomes.collect();
         let missing = paths.len().saturating_sub(outcomes.len());
@@ -262,8 +273,8 @@ pub(super) fn column(path: &Path) -> Destination {
 }
 
 impl Dialled {
-    fn report(self, from: &str, network_works: bool) -> PathReport {
-        let (cause, remedy) = match diagnose(from, &self.path, &self.outcome, network_works) {
+    fn report(self, from: &str, evidence: Evidence) -> PathReport {
+        let (cause, remedy) = match diagnose(from, &self.path, &self.outcome, evidence) {
             Some(found) => (Some(found.cause), Some(found.remedy)),
             None => (None, None),
         };

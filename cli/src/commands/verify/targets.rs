@@ -47,6 +47,8 @@ pub(super) struct Dialler {
     pub(super) cluster: String,
     pub(super) node: Option<String>,
     pub(super) services: Vec<(ServiceKey, Paths)>,
+    /// Members of other networks.
+    pub(super) entered: BTreeSet<String>,
 }
 
 impl Targets {
@@ -218,6 +220,29 @@ impl Targets {
         (diallers, untried)
     }
 
+    /// Returns the members that may consume a service and are none of those that the user chose.
+    /// Any member may import a service that one imports.
+    pub(super) fn left_out(&self, key: &ServiceKey, from: &[String]) -> Vec<String> {
+        if from.is_empty() {
+            return Vec::new();
+        }
+        let (is_imported, named) = (self.imported.contains(key), self.consumers.get(key));
+        let left_out = self.members.keys().filter(|name| {
+            let may_consume = is_imported || named.is_some_and(|named| named.contains(*name));
+            may_consume && !from.contains(name)
+        });
+        left_out.cloned().collect()
+    }
+
+    /// Returns the number of untried parts of a run that concern a service.
+    pub(super) fn untried_of(&self, key: &ServiceKey, untried: &[String]) -> usize {
+        let names_another = |why: &str| {
+            let mut others = self.invalid.iter().filter(|one| *one != key);
+            others.any(|other| why.starts_with(&format!("{other}: ")))
+        };
+        untried.iter().filter(|why| !names_another(why)).count()
+    }
+
     /// Whether a member may be a consumer of one of the services, as far as is known without it.
     fn may_consume(&self, name: &str) -> bool {
         let named = self.consumers.values();
@@ -262,6 +287,7 @@ impl Targets {
             cluster: name.to_owned(),
             node,
             services: services.clone(),
+            entered: BTreeSet::new(),
         });
         Ok(diallers.collect())
     }
@@ -340,6 +366,42 @@ mod tests {
             untried,
             ["shop/foo: its spec is invalid, so its consumers are unknown"]
         );
+    }
+
+    #[test]
+    fn members_left_out_are_possible_consumers_of_the_service() {
+        let mut targets = targets(Vec::new());
+        let consumer =
+            |name: &str| json!({"types": ["CrossCluster"], "consumerClusters": [{"name": name}]});
+        targets.add(&service("foo", consumer("b"), json!([])));
+        targets.add(&service("bar", consumer("a"), json!([])));
+        let (foo, bar) = (
+            ServiceKey::new("shop", "foo"),
+            ServiceKey::new("shop", "bar"),
+        );
+        let imported = ServiceKey::new("shop", "imported");
+        targets.imported.insert(imported.clone());
+        for (key, from, expected) in [
+            (&foo, &["a"][..], &["b"][..]),
+            (&foo, &["b"], &[]),
+            (&foo, &[], &[]),
+            (&bar, &["a"], &[]),
+            (&imported, &["a"], &["b"]),
+        ] {
+            let from: Vec<_> = from.iter().map(|&one| one.to_owned()).collect();
+            assert_eq!(targets.left_out(key, &from), expected, "{key} {from:?}");
+        }
+    }
+
+    #[test]
+    fn untried_parts_of_another_service_do_not_count() {
+        let mut targets = targets(Vec::new());
+        targets.add(&service("foo", json!({"types": ["NoSuchType"]}), json!([])));
+        let untried = ["shop/foo: its spec is invalid", "member1: no context"].map(str::to_owned);
+        for (name, count) in [("foo", 2), ("bar", 1)] {
+            let key = ServiceKey::new("shop", name);
+            assert_eq!(targets.untried_of(&key, &untried), count, "{key}");
+        }
     }
 
     #[tokio::test]

@@ -1,12 +1,20 @@
 //! Tests of the causes, of the report and of its stored part.
 
-use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeSet;
 
-use super::diagnosis::diagnose;
-use super::probe::{Dialled, Outcome, Path, Protocol};
+use bytes::Bytes;
+use http_body_util::Full;
+use k8s_openapi::jiff::Timestamp;
+use tower::{BoxError, service_fn};
+
+use super::diagnosis::{Evidence, diagnose};
+use super::probe::{Dialled, OTHER_PROGRAM, Outcome, Path, Protocol};
 use super::report::{ConsumerReport, Report, ServiceReport};
+use super::store;
 use crate::args::tests::assert_commands_parse;
-use crate::observe::verification::Verification;
+use crate::cluster::access::Side;
+use crate::cluster::api_server::ApiServer;
+use crate::observe::verification::{Reached, Verification};
 use crate::term::exit::ExitState;
 use crate::term::screen::Screen;
 
@@ -60,7 +68,14 @@ fn consumer(cluster: &str, outcomes: Vec<(Path, Outcome)>) -> ConsumerReport {
         outcome,
         milliseconds: 1,
     });
-    ConsumerReport::new(cluster, None, &paths, dialled.collect(), Vec::new())
+    let entered = BTreeSet::new();
+    ConsumerReport::new(
+        (cluster, None),
+        &paths,
+        dialled.collect(),
+        Vec::new(),
+        &entered,
+    )
 }
 
 fn service(consumers: Vec<ConsumerReport>) -> ServiceReport {
@@ -79,6 +94,9 @@ fn each_outcome_has_its_own_cause() {
     let wrong = Outcome::WrongCluster {
         answered: "member3".to_owned(),
     };
+    let other_program = Outcome::WrongCluster {
+        answered: OTHER_PROGRAM.to_owned(),
+    };
     let other = Outcome::WrongAddress { found: vec![] };
     let no_route = "member2 has no route to the pods of member1";
     let overlap = "pods of member3 have addresses of member1";
@@ -93,6 +111,8 @@ fn each_outcome_has_its_own_cause() {
         (endpoint, Outcome::Reset, "made and then cut"),
         (server, Outcome::Refused, "refuses the connection"),
         (server, wrong, overlap),
+        (server, other_program, "another program than this run's pod"),
+        (endpoint, Outcome::Intercepted, "accepts every connection"),
         (server, Outcome::LargePacketsLost, "smaller packets"),
         (
             zone,
@@ -107,15 +127,43 @@ fn each_outcome_has_its_own_cause() {
         (cluster_ip, Outcome::NoAnswer, "may ignore the datagram"),
         (endpoint, Outcome::NoAnswer, "packets are dropped"),
     ] {
-        let found = diagnose("member2", path, &outcome, false).expect("a cause");
+        let evidence = Evidence::default();
+        let found = diagnose("member2", path, &outcome, evidence).expect("a cause");
         assert!(found.cause.contains(cause), "{path} {outcome:?}: {found:?}");
         assert!(!found.remedy.is_empty());
         assert_commands_parse(&found.remedy);
     }
-    let dropped = diagnose("member2", endpoint, &Outcome::TimedOut, true);
-    let cause = dropped.expect("a cause").cause;
-    assert!(cause.contains("other pods of member1 answer"), "{cause}");
-    assert_eq!(diagnose("member2", server, &Outcome::Works, true), None);
+    let evidence = Evidence {
+        network_works: true,
+        endpoints_fail: true,
+        is_entry: false,
+    };
+    let entry = Evidence {
+        is_entry: true,
+        ..Evidence::default()
+    };
+    for (path, outcome, evidence, cause) in [
+        (
+            endpoint,
+            Outcome::TimedOut,
+            evidence,
+            "other pods of member1 answer",
+        ),
+        (
+            cluster_ip,
+            Outcome::Refused,
+            evidence,
+            "an endpoint that refuses",
+        ),
+        (endpoint, Outcome::Refused, entry, "leads to no pod"),
+        (endpoint, Outcome::NoRoute, entry, "no route to the entry"),
+        (endpoint, Outcome::TimedOut, entry, "packets to the entry"),
+        (endpoint, Outcome::Reset, entry, "made and then cut"),
+    ] {
+        let found = diagnose("member2", path, &outcome, evidence).expect("a cause");
+        assert!(found.cause.contains(cause), "{path} {outcome:?}: {found:?}");
+    }
+    assert_eq!(diagnose("member2", server, &Outcome::Works, evidence), None);
 }
 
 #[test]
@@ -192,7 +240,8 @@ member2         1 of 2 work, 1 unknown   1 of 1 work
 #[test]
 fn untried_paths_are_unknown_and_never_good() {
     let all_work = || consumer("member2", vec![(cluster_ip(), Outcome::Works)]);
-    let lost = ConsumerReport::new("member2", None, &[cluster_ip()], Vec::new(), Vec::new());
+    let (from, entered) = (("member2", None), BTreeSet::new());
+    let lost = ConsumerReport::new(from, &[cluster_ip()], Vec::new(), Vec::new(), &entered);
     for (consumers, untried, state) in [
         (vec![all_work()], vec![], ExitState::Good),
         (
@@ -270,11 +319,17 @@ fn stored_result_is_one_sentence_with_the_first_problem() {
         "member2",
         vec![(udp(1), Outcome::NoAnswer), (cluster_ip(), Outcome::Works)],
     );
+    let mut untried = consumer("member3", Vec::new());
+    untried.untried.push("2 paths have no outcome".to_owned());
     for (consumers, sentence) in [
         (vec![works.clone()], "everything that was dialled works"),
         (
             vec![silent],
-            "nothing is known to fail; 1 of 2 paths are of UDP and gave no answer",
+            "nothing is known to fail; the outcome of 1 of 2 paths is unknown",
+        ),
+        (
+            vec![works.clone(), untried],
+            "nothing is known to fail; 1 part was not tried",
         ),
         (
             vec![works, fails],
@@ -290,4 +345,113 @@ fn stored_result_is_one_sentence_with_the_first_problem() {
         assert_eq!(stored.summary(), sentence);
     }
     assert_eq!(service(vec![]).verification(time), None);
+}
+
+#[test]
+fn partial_run_retains_the_results_of_other_origins() {
+    let second = |second| Timestamp::from_second(second).expect("a time");
+    let day = 24 * 60 * 60;
+    let stored = |time, cluster: &str, outcome| {
+        let outcomes = vec![(cluster_ip(), outcome)];
+        let stored = service(vec![consumer(cluster, outcomes)]).verification(second(time));
+        stored.expect("a result")
+    };
+    let fails = |time| stored(time, "member2 (node-a)", Outcome::Refused);
+    let partial = |untried| Verification {
+        untried,
+        ..stored(0, "member2", Outcome::Works)
+    };
+    let both = ["member1", "member2"];
+    for (earlier, left_out, summary) in [
+        (None, &both[..0], "everything that was dialled works"),
+        (
+            None,
+            &both[1..],
+            "nothing is known to fail; 1 part was not tried",
+        ),
+        (
+            Some(fails(0)),
+            &both[1..],
+            "from member2 (node-a) to its ClusterIP 0 of 1 work (refused), at 1970-01-01T00:00:00Z",
+        ),
+        // The earlier run left out member1, and of other parts none or one.
+        (
+            Some(partial(1)),
+            &both[1..],
+            "everything that was dialled works",
+        ),
+        (
+            Some(partial(2)),
+            &both[1..],
+            "nothing is known to fail; 1 part was not tried",
+        ),
+        // The run dialled everything.
+        (
+            Some(fails(0)),
+            &both[..0],
+            "everything that was dialled works",
+        ),
+        (
+            Some(fails(-1)),
+            &both[1..],
+            "nothing is known to fail; 1 part was not tried",
+        ),
+        (
+            Some(stored(0, "member1", Outcome::Refused)),
+            &both[1..],
+            "nothing is known to fail; 1 part was not tried",
+        ),
+    ] {
+        let left_out: Vec<_> = left_out.iter().map(|&one| one.to_owned()).collect();
+        let result = stored(day, "member1", Outcome::Works).after(earlier, &left_out);
+        assert_eq!(result.summary(), summary, "{result:?}");
+        let own = |one: &&Reached| one.time.is_none();
+        assert_eq!(result.results.iter().filter(own).count(), 1, "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn complete_result_is_stored_without_the_right_to_read_it() {
+    let answer = service_fn(|request: http::Request<kube::client::Body>| async move {
+        let (code, body) = match *request.method() {
+            http::Method::PATCH => (200_u16, r#"{"apiVersion": "v1", "kind": "ConfigMap"}"#),
+            _ => (
+                403,
+                r#"{"status": "Failure", "message": "no", "code": 403}"#,
+            ),
+        };
+        let body = Full::new(Bytes::from(body));
+        Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
+    });
+    let hub = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+    let hub = ApiServer::new(Side::Hub, hub).expect("a client");
+    let client = kube::Client::new(answer, "default");
+    let hub = ApiServer { client, ..hub };
+    let works = service(vec![consumer(
+        "member2",
+        vec![(cluster_ip(), Outcome::Works)],
+    )]);
+    let left_out = ["member1".to_owned()];
+    for (left_out, is_stored) in [(&left_out[..0], true), (&left_out[..], false)] {
+        let result = works.verification(Timestamp::UNIX_EPOCH);
+        let result = result.expect("a result");
+        let stored = store(&hub, &works.key(), result, left_out).await;
+        assert_eq!(stored.is_ok(), is_stored, "{stored:?}");
+    }
+}
+
+#[test]
+fn failed_and_unknown_results_are_stored_before_good_ones() {
+    let consumers = (0..200).map(|number| {
+        let outcome = match number {
+            198 => Outcome::NoAnswer,
+            199 => Outcome::Refused,
+            _ => Outcome::Works,
+        };
+        consumer(&format!("member{number}"), vec![(cluster_ip(), outcome)])
+    });
+    let stored = service(consumers.collect()).verification(Timestamp::UNIX_EPOCH);
+    let stored = stored.expect("a result").results;
+    let first: Vec<_> = stored.iter().take(2).map(|one| one.from.as_str()).collect();
+    assert_eq!(first, ["member199", "member198"]);
 }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use futures::future::{join, join_all};
 use futures::{StreamExt as _, stream};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpStream, UdpSocket};
@@ -13,7 +14,10 @@ use tokio::time::timeout;
 
 use super::names::Names;
 use super::serve::Greeting;
-use super::{CONNECT_WITHIN, Dialled, EXCHANGE_WITHIN, LARGE, Outcome, Path, ProbeError, Protocol};
+use super::{
+    CONNECT_WITHIN, Dialled, EXCHANGE_WITHIN, LARGE, OTHER_PROGRAM, Outcome, Path, ProbeError,
+    Protocol,
+};
 use crate::term::exit::ExitState;
 use crate::term::output;
 
@@ -37,22 +41,46 @@ const DNS_QUERY: &[u8] = b"mc\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01";
 const MAX_DATAGRAM: usize = 512;
 /// Maximum number of concurrent connections of the dialling role.
 const AT_ONCE: usize = 16;
+/// Addresses of no server, reserved for documentation (RFC 5737, RFC 3849).
+const NOWHERE_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const NOWHERE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+/// Timeout of a connection to an address of no server. A proxy of the pod accepts it at once.
+const ACCEPTED_WITHIN: Duration = Duration::from_millis(500);
+/// Maximum number of connections to addresses of no server.
+const MAX_NOWHERE: usize = 8;
 /// Maximum length in bytes of the greeting of the answering role.
 const MAX_GREETING: u64 = 256;
 
 /// Dials the paths of each service, and prints each outcome at once. A path whose outcome changes
-/// has a second line. Returns [`ExitState::Problem`] if one does not work.
+/// has a second line. Returns [`ExitState::Problem`] if one does not work, and
+/// [`ExitState::Unknown`] without any path.
 pub(super) async fn all(run: &str, services: Vec<Vec<Path>>) -> Result<ExitState, ProbeError> {
-    let names = Names::of_pod()?;
-    let (run, names) = (&run, &names);
+    let names = &Names::of_pod()?;
     let paths = services.into_iter().enumerate();
     let paths = paths.flat_map(|(service, paths)| {
         let paths = paths.into_iter().map(|path| names.complete(path));
         paths.map(move |path| (service, path))
     });
+    let dial = async |path: &Path| dial(run, names, path).await;
+    let dialled = dial_each(paths.collect(), dial, nowhere, print).await?;
+    let none_fails = dialled.iter().all(|one| one.outcome.works() != Some(false));
+    Ok(ExitState::new(none_fails, !dialled.is_empty()))
+}
+
+/// Dials each path, numbered by its service, and prints each outcome at once, and again if it
+/// changes. `nowhere` returns an address of no server for a destination of TCP.
+async fn dial_each(
+    paths: Vec<(usize, Path)>,
+    dial: impl AsyncFn(&Path) -> Outcome,
+    nowhere: impl Fn(SocketAddr) -> SocketAddr,
+    mut print: impl FnMut(&Dialled) -> Result<(), ProbeError>,
+) -> Result<Vec<Dialled>, ProbeError> {
+    let destinations = paths.iter().filter_map(|(_, path)| path.tcp_destination());
+    let accepted = accepted(destinations.map(&nowhere).collect());
+    let dial = &dial;
     let dialled = stream::iter(paths).map(|(service, path)| async move {
         let begun = Instant::now();
-        let outcome = dial(run, names, &path).await;
+        let outcome = dial(&path).await;
         let milliseconds = begun.elapsed().as_millis();
         Dialled {
             service,
@@ -62,19 +90,61 @@ pub(super) async fn all(run: &str, services: Vec<Vec<Path>>) -> Result<ExitState
         }
     });
     let mut dialling = pin!(dialled.buffer_unordered(AT_ONCE));
-    let mut dialled = Vec::new();
-    while let Some(one) = dialling.next().await {
-        print(&one)?;
-        dialled.push(one);
-    }
-    let dial = async |path: &Path| dial(run, names, path).await;
+    let dialled = async {
+        let mut all = Vec::new();
+        while let Some(one) = dialling.next().await {
+            print(&one)?;
+            all.push(one);
+        }
+        Ok::<_, ProbeError>(all)
+    };
+    let (accepted, dialled) = join(accepted, dialled).await;
+    let mut dialled = dialled?;
+    let is_accepted = |destination| accepted.contains(&nowhere(destination));
+    mark_intercepted(&mut dialled, is_accepted, &mut print)?;
     find_missing_routes(&mut dialled, PAUSE, dial, print).await?;
-    let none_fails = dialled.iter().all(|one| one.outcome.works() != Some(false));
-    Ok(ExitState::new(none_fails, true))
+    Ok(dialled)
 }
 
 fn print(one: &Dialled) -> Result<(), ProbeError> {
     Ok(output::result(serde_json::to_string(one)?)?)
+}
+
+/// Returns an address of no server, with the family and the port of a destination.
+fn nowhere(destination: SocketAddr) -> SocketAddr {
+    let address: IpAddr = match destination {
+        SocketAddr::V4(_) => NOWHERE_V4.into(),
+        SocketAddr::V6(_) => NOWHERE_V6.into(),
+    };
+    (address, destination.port()).into()
+}
+
+/// Returns those of the first [`MAX_NOWHERE`] destinations to which a connection is made.
+async fn accepted(destinations: BTreeSet<SocketAddr>) -> BTreeSet<SocketAddr> {
+    let destinations = destinations.into_iter().take(MAX_NOWHERE);
+    let connected = destinations.map(|destination| async move {
+        let connected = timeout(ACCEPTED_WITHIN, TcpStream::connect(destination)).await;
+        matches!(connected, Ok(Ok(_))).then_some(destination)
+    });
+    join_all(connected).await.into_iter().flatten().collect()
+}
+
+/// Marks the paths of TCP that work, and whose destination `is_accepted` wherever it is. Prints the
+/// outcomes that change.
+fn mark_intercepted(
+    dialled: &mut [Dialled],
+    is_accepted: impl Fn(SocketAddr) -> bool,
+    mut print: impl FnMut(&Dialled) -> Result<(), ProbeError>,
+) -> Result<(), ProbeError> {
+    let is_intercepted = |one: &Dialled| {
+        let destination = one.path.tcp_destination();
+        one.outcome == Outcome::Works && destination.is_some_and(&is_accepted)
+    };
+    for one in dialled.iter_mut().filter(|one| is_intercepted(one)) {
+        one.outcome = Outcome::Intercepted;
+        print(one)?;
+    }
+    Ok(())
 }
 
 /// Retries one path to each of [`MAX_RETRIED`] providers that timed out, alone and after `pause`.
@@ -205,12 +275,13 @@ async fn exchange(stream: TcpStream, run: &str, provider: &str) -> Outcome {
     match timeout(EXCHANGE_WITHIN, greeted).await {
         Err(_) => return Outcome::TimedOut,
         Ok(Err(error)) => return outcome_of(&error),
+        Ok(Ok(0)) => return Outcome::Reset,
         Ok(Ok(_)) => {}
     }
     let seen = match Greeting::read(&greeting, run) {
         Some(greeting) if greeting.cluster == provider => greeting.seen,
         other => {
-            let answered = other.map_or("another program", |greeting| greeting.cluster);
+            let answered = other.map_or(OTHER_PROGRAM, |greeting| greeting.cluster);
             return Outcome::WrongCluster {
                 answered: answered.to_owned(),
             };
@@ -251,12 +322,16 @@ mod tests {
             ),
             ("causeway-verify/1 r1 member2 127.0.0.1\n", wrong("member2")),
             ("220 mail.example ESMTP\n", wrong("another program")),
+            ("", Outcome::Reset),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = listener.local_addr().expect("an address");
             tokio::spawn(async move {
                 let (stream, _) = listener.accept().await?;
-                serve::echo(stream, greeting).await
+                match greeting {
+                    "" => Ok(()),
+                    greeting => serve::echo(stream, greeting).await,
+                }
             });
             let stream = connect(address).await.expect("a connection");
             assert_eq!(exchange(stream, "r1", "member1").await, outcome);
@@ -268,6 +343,91 @@ mod tests {
             connect(address).await.expect_err("closed"),
             Outcome::Refused
         );
+    }
+
+    #[tokio::test]
+    async fn connection_that_something_accepts_for_any_address_is_unknown() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let open = listener.local_addr().expect("an address");
+        let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let refused = closed.local_addr().expect("an address");
+        drop(closed);
+        let accepting = accepted([open, refused].into()).await;
+        assert_eq!(accepting, BTreeSet::from([open]));
+
+        let works = |port, protocol| Dialled {
+            service: 0,
+            path: Path::ClusterIp {
+                address: Ipv4Addr::LOCALHOST.into(),
+                port,
+                protocol,
+            },
+            outcome: Outcome::Works,
+            milliseconds: 1,
+        };
+        let mut refused = works(80, Protocol::Tcp);
+        refused.outcome = Outcome::Refused;
+        let mut dialled = [
+            works(80, Protocol::Tcp),
+            works(81, Protocol::Tcp),
+            works(80, Protocol::Udp),
+            refused,
+        ];
+        let accepted = SocketAddr::from((NOWHERE_V4, 80));
+        let is_accepted = |destination| nowhere(destination) == accepted;
+        let mut printed = Vec::new();
+        let print = |one: &Dialled| {
+            printed.push(one.clone());
+            Ok(())
+        };
+        mark_intercepted(&mut dialled, is_accepted, print).expect("printed");
+        assert_eq!(printed, dialled[..1]);
+        let outcomes = dialled.map(|one| one.outcome);
+        let works = Outcome::Works;
+        let expected = [Outcome::Intercepted, works.clone(), works, Outcome::Refused];
+        assert_eq!(outcomes, expected);
+        assert_eq!(Outcome::Intercepted.works(), None);
+    }
+
+    #[tokio::test]
+    async fn proxy_that_accepts_any_address_makes_paths_unknown() {
+        let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let accepting = proxy.local_addr().expect("an address");
+        let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let refusing = closed.local_addr().expect("an address");
+        drop(closed);
+        let nowhere = |destination: SocketAddr| match destination.port() {
+            80 => accepting,
+            _ => refusing,
+        };
+        let path = |port, protocol| {
+            let address = Ipv4Addr::LOCALHOST.into();
+            let path = Path::ClusterIp {
+                address,
+                port,
+                protocol,
+            };
+            (0, path)
+        };
+        let paths = vec![
+            path(80, Protocol::Tcp),
+            path(81, Protocol::Tcp),
+            path(80, Protocol::Udp),
+        ];
+        let works = async |_: &Path| Outcome::Works;
+        let mut printed = Vec::new();
+        let print = |one: &Dialled| {
+            printed.push(one.clone());
+            Ok(())
+        };
+        let dialled = dial_each(paths, works, nowhere, print).await;
+        let dialled = dialled.expect("printed");
+        let unknown = dialled.iter().filter(|one| one.outcome.works().is_none());
+        let unknown: Vec<_> = unknown.cloned().collect();
+        let shown: Vec<_> = unknown.iter().map(|one| one.path.to_string()).collect();
+        assert_eq!(shown, ["ClusterIP 127.0.0.1:80"]);
+        assert_eq!((dialled.len(), printed.len()), (3, 4));
+        assert_eq!(printed[3..], unknown);
     }
 
     #[tokio::test]
