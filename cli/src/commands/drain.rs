@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
@@ -123,26 +123,44 @@ fn done(name: &ClusterName, was: bool, args: &DrainArgs) -> String {
 
 /// Prints the effect of the drain on the hub's services.
 fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result<(), OutputError> {
-    let services = effect.provides.len();
-    let plural = if services == 1 { "" } else { "s" };
-    if args.undo {
-        return output::result(format_args!(
-            "{services} MultiClusterService{plural} may use {name}: {}",
-            listed(&effect.provides)
-        ));
-    }
+    let (verb, rest) = match args.undo {
+        true => ("may use", ""),
+        false => (
+            "lose",
+            "; its exports are not used either; what it consumes stays",
+        ),
+    };
+    let affected = |services: &[ServiceKey]| {
+        let plural = if services.len() == 1 { "" } else { "s" };
+        format!("{} MultiClusterService{plural} {verb}", services.len())
+    };
     output::result(format_args!(
-        "{services} MultiClusterService{plural} lose {name}: {}; its exports are not used either; what it consumes stays",
+        "{} {name}: {}{rest}",
+        affected(&effect.provides),
         listed(&effect.provides)
     ))?;
-    if effect.alone.is_empty() {
-        return Ok(());
+    if !effect.enters.is_empty() {
+        output::result(format_args!(
+            "{} the address of {name}: {}",
+            affected(&effect.enters),
+            listed(&effect.enters)
+        ))?;
     }
-    output::progress(format_args!(
-        "warning: no other cluster in use provides {}: clients in other clusters lose all its endpoints; \
-         add a provider, or undo it: kubectl mcs drain {name} --undo",
-        listed(&effect.alone)
-    ))
+    if !args.undo && !effect.alone.is_empty() {
+        output::progress(format_args!(
+            "warning: no other cluster in use provides {}: clients in other clusters lose all its endpoints; \
+             add a provider, or undo it: kubectl mcs drain {name} --undo",
+            listed(&effect.alone)
+        ))?;
+    }
+    if !args.undo && !effect.only_entry.is_empty() {
+        output::progress(format_args!(
+            "warning: no other entry cluster of {} is in use: clients outside lose its address; \
+             add one to spec.consumerClusters, or undo it: kubectl mcs drain {name} --undo",
+            listed(&effect.only_entry)
+        ))?;
+    }
+    Ok(())
 }
 
 /// Waits until every member was read and none holds a copy of the cluster's endpoints.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use causeway::api::condition::{FALSE, READY};
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{self, ClusterName, Failover, FieldErrors, ServiceKey, Share};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use causeway_engine::messages::unapplied_shares;
+use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
@@ -17,7 +18,7 @@ use crate::cluster::conditions::Conditions as _;
 use crate::cluster::lease::{self, Controller, Renewals};
 use crate::cluster::objects::{self, Run};
 use crate::commands::membership::hub::{self, HubError};
-use crate::observe::verification::{self, Verification};
+use crate::observe::verification::{self, COUNTS_FOR, Verification};
 use crate::term::age;
 use crate::term::exit::{CommandError, Failure};
 use crate::term::output::{self, OutputError};
@@ -33,8 +34,22 @@ pub(crate) enum ShiftError {
         "{cluster} does not provide {name}; add it to spec.providerClusters, or give another --to"
     )]
     NotProvided { cluster: ClusterName, name: String },
+    #[error(
+        "{0} is of type LoadBalancer without spec.consumerClusters: each load balancer leads to its \
+         own cluster, so a share has no effect"
+    )]
+    NotDispatched(String),
     #[error("{0} is drained; use it again first: kubectl mcs drain {0} --undo")]
     Drained(ClusterName),
+    #[error(
+        "{cluster} has {from}%, more than {until}%; edit annotation {annotation} to lower it",
+        annotation = labels::SHARE
+    )]
+    Above {
+        cluster: ClusterName,
+        from: u8,
+        until: u8,
+    },
     #[error(
         "the other shares of {before} leave less than {percent}% to {cluster}; lower --until or these shares"
     )]
@@ -82,9 +97,6 @@ const SUCCEEDED_WITHIN: Duration = Duration::from_secs(30);
 /// Number of attempts to write a share of a service that the controller writes too.
 const ATTEMPTS: usize = 5;
 
-/// Maximum age of a result of `verify` that stops a shift.
-const VERIFIED_WITHIN: SignedDuration = SignedDuration::from_hours(24);
-
 /// Writes one share after another, as long as the service is ready, the controller is not known to
 /// be stopped, and no path to the cluster is known to fail.
 pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> {
@@ -98,7 +110,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
         return Err(ShiftError::Wrong(errors).into());
     }
     check_provider(&hub, &service, &cluster).await?;
-    let steps = steps(failover.share.as_ref(), &cluster, args)?;
+    let present = failover.share.as_ref();
+    let steps = steps(present, &cluster, args)?;
     let name = format!("multiclusterservice.networking.karmada.io/{}", args.name);
     let mut before = text(&service).map(ToOwned::to_owned);
     check(&service, &name)?;
@@ -108,12 +121,16 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
             args.until
         ))?;
     }
+    if let Some(note) = without_share(present, &cluster, &steps) {
+        output::progress(format_args!("note: {note}"))?;
+    }
     let mut paths = Paths {
         key: ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str()),
         cluster,
         is_noted: false,
     };
     let mut leader = Leader::default();
+    leader.note_unapplied(&service)?;
     for (index, share) in steps.iter().enumerate() {
         paths.check(&hub).await?;
         if args.dry_run {
@@ -142,19 +159,21 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
 }
 
 /// Checks that a cluster can get traffic of a service: the service names it as a provider, or all
-/// clusters, and its Cluster is in use. Without the right to read the Cluster, prints a note.
+/// clusters, consumers get its endpoints, and its Cluster is in use. Without the right to read the
+/// Cluster, prints a note.
 async fn check_provider(
     hub: &ApiServer,
     service: &MultiClusterService,
     cluster: &ClusterName,
 ) -> Result<(), Failure> {
-    let desired = domain::MultiClusterService::try_from(service);
-    if desired.is_ok_and(|desired| !desired.providers.includes(cluster)) {
-        return Err(ShiftError::NotProvided {
-            cluster: cluster.clone(),
-            name: service.name_any(),
+    if let Ok(desired) = domain::MultiClusterService::try_from(service) {
+        let (cluster, name) = (cluster.clone(), service.name_any());
+        if !desired.providers.includes(&cluster) {
+            return Err(ShiftError::NotProvided { cluster, name }.into());
         }
-        .into());
+        if !desired.dispatches_endpoints() {
+            return Err(ShiftError::NotDispatched(name).into());
+        }
     }
     match allowed(hub.get::<Cluster>(hub.all(), cluster.as_str()).await)? {
         None => Ok(output::progress(format_args!(
@@ -167,6 +186,22 @@ async fn check_provider(
     }
 }
 
+/// Returns a note if the cluster has no share yet: the first step may lower its traffic.
+fn without_share(
+    present: Option<&Share>,
+    cluster: &ClusterName,
+    steps: &[Share],
+) -> Option<String> {
+    let first = steps.first()?.of(cluster)?;
+    let has_share = present.is_some_and(|share| share.of(cluster).is_some());
+    (!has_share).then(|| {
+        format!(
+            "{cluster} has no share yet, so its ready endpoints decide its part; the first step \
+             sets {first}%"
+        )
+    })
+}
+
 /// Returns the shares to write, in turn.
 fn steps(
     before: Option<&Share>,
@@ -176,6 +211,13 @@ fn steps(
     let from = before
         .and_then(|share| share.of(cluster))
         .unwrap_or_default();
+    if from > args.until {
+        return Err(ShiftError::Above {
+            cluster: cluster.clone(),
+            from,
+            until: args.until,
+        });
+    }
     let step = usize::from(args.step.max(1));
     let next = from.saturating_add(args.step.max(1));
     let percents = (next..args.until).step_by(step);
@@ -224,7 +266,7 @@ impl Paths {
         Ok(print_once(note, &mut self.is_noted)?)
     }
 
-    /// Returns a note if there is no usable result.
+    /// Returns a note if there is no usable result, or if it lacks paths to the cluster.
     fn evaluate(
         &self,
         last: verification::Read,
@@ -243,19 +285,26 @@ impl Paths {
                 return Ok(Some(format!("{last}, {unchecked}: {why}")));
             }
         };
-        let age = age::since(last.time, now);
-        if now.duration_since(last.time) > VERIFIED_WITHIN {
+        if now.duration_since(last.time) > COUNTS_FOR {
+            let age = age::since(last.time, now);
             let last = format!("the last result of {verify} is {age} old");
             return Ok(Some(format!("{last}, {unchecked}")));
         }
-        match last.failed_to(self.cluster.as_str()) {
-            failed if failed.is_empty() => Ok(None),
-            failed => Err(ShiftError::PathsFail {
+        let cluster = &self.cluster;
+        let (times, failed): (Vec<_>, Vec<_>) =
+            last.failed_to(cluster.as_str(), now).into_iter().unzip();
+        match times.into_iter().max() {
+            Some(latest) => Err(ShiftError::PathsFail {
                 key: self.key.clone(),
-                cluster: self.cluster.clone(),
-                age,
+                cluster: cluster.clone(),
+                age: age::since(latest, now),
                 paths: failed.join("; "),
             }),
+            None if last.is_complete_to(cluster.as_str(), now) => Ok(None),
+            None => Ok(Some(format!(
+                "the last result of {verify} lacks outcomes of paths to pods of {cluster}, so not \
+                 all paths are checked"
+            ))),
         }
     }
 }
@@ -266,9 +315,18 @@ struct Leader {
     renewals: Renewals,
     /// Whether a note about unknown leadership was printed.
     is_noted: bool,
+    /// Whether a note about consumers that do not apply shares was printed.
+    is_unapplied_noted: bool,
 }
 
 impl Leader {
+    /// Prints a note, once, if Ready reports consumers in which the share is not applied.
+    fn note_unapplied(&mut self, service: &MultiClusterService) -> Result<(), OutputError> {
+        let ready = service.condition(READY);
+        let note = ready.and_then(|ready| unapplied_shares(&ready.message));
+        print_once(note.map(ToOwned::to_owned), &mut self.is_unapplied_noted)
+    }
+
     /// Checks that a controller leads. A shift continues if that is unknown, and a note says so
     /// once.
     async fn check(&mut self, hub: &ApiServer) -> Result<(), Failure> {
@@ -354,7 +412,7 @@ impl Written<'_> {
         let until = Instant::now() + args.every;
         while Instant::now() < until {
             sleep_until(until.min(Instant::now() + POLL_INTERVAL)).await;
-            self.read(&args.name).await?;
+            leader.note_unapplied(&self.read(&args.name).await?)?;
             leader.check(self.hub).await?;
         }
         Ok(())
@@ -364,6 +422,7 @@ impl Written<'_> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::coordination::v1::Lease;
+    use k8s_openapi::jiff::SignedDuration;
 
     use super::*;
     use crate::observe::verification::{Destination, Reached};
@@ -393,25 +452,45 @@ mod tests {
             tried: 2,
             unknown: 0,
             problem: problem.map(ToOwned::to_owned),
+            time: None,
         };
         let new = || Destination::Provider("new".to_owned());
         let other = || Destination::Provider("old".to_owned());
         let refused = Some("connection refused");
         let after = |hours: i64, results: &[Reached]| {
             let time = now - SignedDuration::from_hours(hours);
-            Ok(Verification::new(time, results.to_vec()))
+            Ok(Verification::new(time, 0, results.to_vec()))
+        };
+        let untried = |result: verification::Read| {
+            result.map(|last| last.map(|last| Verification { untried: 1, ..last }))
         };
         let works = reached(new(), None);
+        let unknown_outcome = Reached {
+            unknown: 1,
+            ..works.clone()
+        };
+        let of_earlier_run = |hours: i64| Reached {
+            time: Some(now - SignedDuration::from_hours(hours)),
+            ..reached(new(), refused)
+        };
         let fails = reached(new(), refused);
         let verify = "kubectl mcs verify foo -n shop";
-        let stopped = format!(
-            "stopped: kubectl mcs verify found failed paths to pods of new 23h ago: from member1 to pods \
-             of new 1 of 2 work (connection refused); correct them, and then run {verify}"
-        );
+        let stopped = |at: &str| {
+            Err(format!(
+                "stopped: kubectl mcs verify found failed paths to pods of new 23h ago: from member1 \
+                 to pods of new 1 of 2 work (connection refused){at}; correct them, and then run \
+                 {verify}"
+            ))
+        };
         let old = format!("the last result of {verify} is 25h old, so paths are not checked");
         let unknown =
             format!("the last result of {verify} is unknown, so paths are not checked: forbidden");
         let none = format!("{verify} has no result, so paths are not checked");
+        let partial = format!(
+            "the last result of {verify} lacks outcomes of paths to pods of new, so not all paths \
+             are checked"
+        );
+        let partial = || Ok(Some(partial.clone()));
         for (last, expected) in [
             (
                 after(1, &[works.clone(), reached(other(), refused)]),
@@ -419,9 +498,17 @@ mod tests {
             ),
             (
                 after(1, &[reached(Destination::ClusterIp, refused)]),
-                Ok(None),
+                partial(),
             ),
-            (after(23, &[works, fails.clone()]), Err(stopped)),
+            (untried(after(1, std::slice::from_ref(&works))), partial()),
+            (after(1, &[unknown_outcome]), partial()),
+            (after(1, &[of_earlier_run(25)]), partial()),
+            (after(1, &[works.clone(), of_earlier_run(25)]), partial()),
+            (
+                after(1, &[works.clone(), of_earlier_run(23)]),
+                stopped(", at 2026-11-27T13:00:00Z"),
+            ),
+            (after(23, &[works, fails.clone()]), stopped("")),
             (after(25, &[fails]), Ok(Some(old))),
             (Ok(None), Ok(Some(none))),
             (Err("forbidden".to_owned()), Ok(Some(unknown))),
@@ -516,5 +603,29 @@ mod tests {
         let expected = "the other shares of cluster/old=5%, rest leave less than 100% to new; lower \
                         --until or these shares";
         assert_eq!(error.to_string(), expected);
+        let half = share("cluster/new=50%, rest");
+        let error = steps(Some(&half), &new, &args(10, 30)).expect_err("less than 50%");
+        let expected =
+            "new has 50%, more than 30%; edit annotation mcs.causeway.dev/share to lower it";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn first_share_of_a_cluster_is_noted() {
+        let new = ClusterName::try_from("new").expect("a name");
+        let note = Some(
+            "new has no share yet, so its ready endpoints decide its part; the first step sets 10%",
+        );
+        let first = [share("cluster/old=5%, cluster/new=10%, rest")];
+        for (present, steps, expected) in [
+            (None, &first[..], note),
+            (Some("cluster/old=5%, rest"), &first, note),
+            (Some("cluster/new=5%, rest"), &first, None),
+            (None, &[], None),
+        ] {
+            let present = present.map(share);
+            let found = without_share(present.as_ref(), &new, steps);
+            assert_eq!(found.as_deref(), expected);
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! `kubectl mcs shift` on a hub with the webhook and the controller.
 
 use causeway::api::{MultiClusterService, labels};
-use causeway_tests::{Environment, Fleet, SOON, eventually};
+use causeway_tests::{Environment, Fleet, SOON, eventually, multi_cluster_service, service};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::ends;
 
@@ -49,13 +49,19 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
         stored.annotations().get(labels::SHARE).cloned()
     };
     space.expose("all", [], ["member2"]).await;
+    let balanced = service("balanced").port("http", 80).type_("LoadBalancer");
+    balanced.create(env.hub(), &space).await;
+    let balanced = multi_cluster_service("balanced").type_("LoadBalancer");
+    balanced.create(&space).await;
     ends(&env.mcs(["drain", "member1"]).await, 0, "");
     let undo = ["drain", "member1", "--undo"];
     let drained = "member1 is drained | kubectl mcs drain member1 --undo";
     let elsewhere = "other does not provide foo | spec.providerClusters";
+    let own = "balanced is of type LoadBalancer without spec.consumerClusters";
     for (service, to, refused) in [
         ("foo", "other", elsewhere),
         ("all", "other", "other is not joined"),
+        ("balanced", "member1", own),
         ("foo", "member1", drained),
     ] {
         for more in [&["--step", "50%", "--dry-run"][..], &step] {
@@ -68,7 +74,12 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
     ends(&shift(&["--step", "50%", "--dry-run"]).await, 0, both);
     assert_eq!(stored().await, None);
     let shifted = shift(&step).await;
-    ends(&shifted, 0, "foo: cluster/member1=50%, rest");
+    let first = "note: member1 has no share yet | the first step sets 50%";
+    ends(
+        &shifted,
+        0,
+        &format!("foo: cluster/member1=50%, rest | {first}"),
+    );
     assert_eq!(
         stored().await.as_deref(),
         Some("cluster/member1=100%, rest")
@@ -81,24 +92,43 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
         shifted.stderr
     );
     ends(&shift(&step).await, 0, "member1 has 100% already");
+    let lower = shift(&["--step", "50%", "--until", "50%"]).await;
+    ends(&lower, 1, "member1 has 100%, more than 50%");
     let pods = ["member1", "member2"].map(|member| space.pod("foo", member));
     let _pods = futures::future::join_all(pods).await;
+    deviates(&env, "coarse", 1.0, 0.5).await;
+    let data_plane = async |standby: &str| {
+        let annotation = format!("{}{standby}", labels::STANDBY);
+        let annotate = ["annotate", "cluster", "member2", &annotation];
+        space.kubectl(env.hub(), annotate).await;
+    };
+    data_plane("=false").await;
+    let unapplied = "note: mcs.causeway.dev/share is not applied in member2: the data plane";
+    eventually("a shift notes the data plane", SOON, async || {
+        let noted = shift(&step).await.stderr;
+        noted.contains(unapplied).then_some(()).ok_or(noted)
+    })
+    .await;
+    data_plane("-").await;
     deviates(&env, "coarse", 1.0, 0.5).await;
     let without_share = ["annotate", "mcs", "foo", "mcs.causeway.dev/share-"];
 
     // What kubectl mcs verify keeps of a run.
-    let verified = async |hours: i64| {
-        let time = Timestamp::now() - SignedDuration::from_hours(hours);
-        let result = json!({"time": time, "results": [{
-            "from": "member2", "to": {"Provider": "member1"}, "works": 0, "tried": 2,
-            "problem": "connection refused",
-        }]});
+    let keep = async |result: Value| {
         let map = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "causeway-verify.foo", "namespace": name},
             "data": {"result.json": result.to_string()},
         });
         env.hub().apply(&map.to_string()).await;
+    };
+    let verified = async |hours: i64| {
+        let time = Timestamp::now() - SignedDuration::from_hours(hours);
+        let result = json!({"time": time, "results": [{
+            "from": "member2", "to": {"Provider": "member1"}, "works": 0, "tried": 2,
+            "problem": "connection refused",
+        }]});
+        keep(result).await;
     };
     space.kubectl(env.hub(), without_share).await;
     deviates(&env, "coarse", 0.0, 0.0).await;
@@ -107,6 +137,10 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
                   (connection refused)";
     ends(&shift(&step).await, 1, failed);
     assert_eq!(stored().await, None);
+    let time = Timestamp::now();
+    keep(json!({"time": time, "untried": 1, "results": []})).await;
+    let partial = "lacks outcomes of paths to pods of member1, so not all paths are checked";
+    ends(&shift(&["--step", "50%", "--dry-run"]).await, 0, partial);
     verified(48).await;
     let shifted = shift(&["--step", "50%", "--until", "50%"]).await;
     ends(

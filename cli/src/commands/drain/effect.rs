@@ -6,13 +6,17 @@ use kube::ResourceExt as _;
 
 use crate::observe::service::key_of;
 
-/// Services that a cluster provides, sorted.
+/// Services that a cluster provides, or whose entry cluster it is, sorted.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Effect {
     /// All services that the cluster provides.
     pub provides: Vec<ServiceKey>,
     /// Services without another provider in use.
     pub alone: Vec<ServiceKey>,
+    /// All services that have an address of the cluster: it is one of their entry clusters.
+    pub enters: Vec<ServiceKey>,
+    /// Services without another entry cluster in use.
+    pub only_entry: Vec<ServiceKey>,
 }
 
 impl Effect {
@@ -34,21 +38,33 @@ impl Effect {
             let Ok(desired) = domain::MultiClusterService::try_from(service) else {
                 continue;
             };
-            if !desired.providers.includes(name) {
-                continue;
+            let entries = desired.has_entry_clusters().then_some(&desired.consumers);
+            for (selection, all, only) in [
+                (
+                    Some(&desired.providers),
+                    &mut effect.provides,
+                    &mut effect.alone,
+                ),
+                (entries, &mut effect.enters, &mut effect.only_entry),
+            ] {
+                let Some(selection) = selection.filter(|selection| selection.includes(name)) else {
+                    continue;
+                };
+                if !others.iter().any(|other| selection.includes(other)) {
+                    only.push(key_of(service));
+                }
+                all.push(key_of(service));
             }
-            if !others.iter().any(|other| desired.providers.includes(other)) {
-                effect.alone.push(key_of(service));
-            }
-            effect.provides.push(key_of(service));
         }
         effect.provides.sort();
         effect.alone.sort();
+        effect.enters.sort();
+        effect.only_entry.sort();
         effect
     }
 }
 
-/// Whether consumers use the endpoints that a cluster provides.
+/// Whether other clusters use the endpoints that a cluster provides, and its address as an entry.
 fn is_used(cluster: &Cluster) -> bool {
     !cluster.is_drained() && cluster.takes_part() && cluster.metadata.deletion_timestamp.is_none()
 }
@@ -91,6 +107,27 @@ mod tests {
             let effect = Effect::of(&name("a"), &clusters, &services);
             let found = (!effect.provides.is_empty(), !effect.alone.is_empty());
             assert_eq!(found, (provides, alone), "{providers:?}");
+        }
+    }
+
+    #[test]
+    fn address_is_lost_where_no_other_entry_cluster_is_in_use() {
+        let clusters = [synced("a"), synced("b"), drained("c")];
+        for (type_, entries, enters, only_entry) in [
+            ("LoadBalancer", &["a"][..], true, true),
+            ("LoadBalancer", &["a", "b"], true, false),
+            ("LoadBalancer", &["a", "c"], true, true),
+            ("LoadBalancer", &["b"], false, false),
+            ("LoadBalancer", &[], false, false),
+            ("CrossCluster", &["a"], false, false),
+        ] {
+            let mut spec = cross(&["b"], entries);
+            spec["types"] = json!([type_]);
+            let services = [service("foo", spec, json!([]))];
+            let effect = Effect::of(&name("a"), &clusters, &services);
+            let found = (!effect.enters.is_empty(), !effect.only_entry.is_empty());
+            assert_eq!(found, (enters, only_entry), "{type_} {entries:?}");
+            assert!(effect.provides.is_empty(), "{type_} {entries:?}");
         }
     }
 
