@@ -71,7 +71,7 @@ pub(crate) enum RequestError {
         why: String,
     },
     /// The API server rejected the credentials (401) or the permissions (403).
-    #[error("forbidden by the {side}: {message}; use a kubeconfig with administrator rights")]
+    #[error("forbidden by the {side}: {message}{remedy}", remedy = remedy_of_rights(message))]
     NotAllowed { side: Side, message: String },
     /// The object or the API does not exist.
     #[error("the {side} answered: {message}")]
@@ -119,6 +119,15 @@ pub(crate) struct Insecure {
 impl CommandError for Insecure {
     fn exit_code(&self) -> u8 {
         USAGE
+    }
+}
+
+/// Returns the remedy of missing rights, unless admission rejected the object.
+fn remedy_of_rights(message: &str) -> &'static str {
+    const BY_ADMISSION: [&str; 3] = ["exceeded quota", "failed quota", "violates PodSecurity"];
+    match BY_ADMISSION.iter().any(|one| message.contains(one)) {
+        true => "",
+        false => "; use a kubeconfig with administrator rights",
     }
 }
 

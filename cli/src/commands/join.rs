@@ -252,7 +252,8 @@ async fn grant(
     let Credentials { token, ca_bundle } = &granted.credentials;
     let proxy_ca = given_proxy_ca.or(stored.proxy_ca);
     let secret = hub::secret(name, Some(token), ca_bundle, proxy_ca.as_deref())?;
-    member::verify(member, &secret).await?;
+    let has_another_url = args.api_endpoint.is_some() || args.tunnel.is_some();
+    member::verify(member, &secret, has_another_url).await?;
     Ok((granted, secret))
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod member;
 use std::fmt::Display;
 
 use causeway::api::{Cluster, condition, labels};
+use causeway_engine::reasons::Reason;
 use kube::Resource;
 
 use crate::cluster::api_server::ApiServer;
@@ -36,11 +37,12 @@ pub(crate) async fn report_left(
 }
 
 /// Returns the reason that a member cannot be cleaned up now, prefixed with a colon. Returns an
-/// empty string if the member is ready.
+/// empty string if the member is ready, or is cleaned up by its last connection.
 pub(crate) fn cleaning(cluster: &Cluster) -> String {
     let ready = cluster.condition(condition::READY);
     ready
         .filter(|ready| ready.status != condition::TRUE)
+        .filter(|ready| ready.reason != Reason::InvalidConfiguration)
         .map(|ready| format!(": {} ({})", ready.reason, ready.message))
         .unwrap_or_default()
 }

@@ -4,8 +4,6 @@
 mod keep_services;
 mod serving;
 
-use std::collections::BTreeMap;
-
 use causeway::api::{Cluster, ClusterProfile, MultiClusterService};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{ClusterName, enrolment};
@@ -24,7 +22,8 @@ use crate::cluster::helm::{self, Release};
 use crate::cluster::karmada;
 use crate::cluster::objects;
 use crate::cluster::wait;
-use crate::commands::membership::{cleaning, hub, is_kept, leftovers, report_left};
+use crate::commands::membership::leftovers::{self, Problems};
+use crate::commands::membership::{cleaning, hub, is_kept};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::term::confirm;
@@ -362,22 +361,13 @@ impl Inventory {
         ))
     }
 
-    /// Prints the joined members that the controller could not clean up. Nothing cleans up a member
-    /// whose Cluster has not causeway's finalizer, so its leftovers are read, with the credentials
-    /// on the hub.
+    /// Prints leftovers in joined members. They are read with the credentials on the hub: the
+    /// status of a Cluster does not change while it is deleted.
     async fn report_uncleaned(&self, hub: &ApiServer, problems: &Problems) -> Result<(), Failure> {
         let members = self.served.serving.members();
-        for name in &members {
-            if let Some(problem) = problems.0.get(name).filter(|problem| !problem.is_empty()) {
-                report_left(hub, name, problem).await?;
-            }
-        }
         let clusters = self.served.clusters.iter();
-        let unkept = clusters.filter(|one| {
-            let name = one.name_any();
-            members.contains(&name) && !problems.0.contains_key(&name)
-        });
-        leftovers::report(hub, unkept).await
+        let joined = clusters.filter(|one| members.contains(&one.name_any()));
+        leftovers::report(hub, joined, problems).await
     }
 
     /// Prints leftovers in members that were not joined with this program.
@@ -385,7 +375,7 @@ impl Inventory {
         let joined = self.served.serving.members();
         let clusters = self.served.clusters.iter();
         let others = clusters.filter(|one| !joined.contains(&one.name_any()));
-        leftovers::report(hub, others).await
+        leftovers::report(hub, others, &Problems::new()).await
     }
 }
 
@@ -454,9 +444,9 @@ async fn clean(
         args,
         deadline: Instant::now() + args.timeout,
         owns_clusters: inventory.served.owns_clusters,
-        problems: Problems::default(),
+        problems: Problems::new(),
     };
-    cleanup.problems.record(&inventory.served.clusters);
+    record(&mut cleanup.problems, &inventory.served.clusters);
     if !serving.is_empty() {
         for service in &serving.services {
             objects::remove(hub, service).await?;
@@ -485,18 +475,10 @@ async fn clean(
     Ok(())
 }
 
-/// Last observed problem of each Cluster with causeway's finalizer, by name: the reason that the
-/// controller could not clean up the member, or an empty string.
-#[derive(Debug, Default)]
-struct Problems(BTreeMap<String, String>);
-
-impl Problems {
-    /// Records the problems of these Clusters. A Cluster that is deleted retains its last one.
-    fn record(&mut self, clusters: &[Cluster]) {
-        let kept = clusters.iter().filter(|one| is_kept(*one));
-        let problems = kept.map(|one| (one.name_any(), cleaning(one)));
-        self.0.extend(problems);
-    }
+/// Records the problems of these Clusters. A Cluster that is deleted retains its last one.
+fn record(problems: &mut Problems, clusters: &[Cluster]) {
+    let kept = clusters.iter().filter(|one| is_kept(*one));
+    problems.extend(kept.map(|one| (one.name_any(), cleaning(one))));
 }
 
 /// Cleanup by the controller.
@@ -516,7 +498,7 @@ impl Cleanup<'_> {
         let what = "the controller to clean up after ";
         let left = wait::none_left(self.deadline, what, async || {
             let served = Served::read(hub, owns_clusters).await?;
-            problems.record(&served.clusters);
+            record(problems, &served.clusters);
             let left = part(served.serving);
             Ok((!left.is_empty()).then_some(left))
         });
@@ -572,12 +554,13 @@ mod tests {
         };
         let mut freed = observed("b", "True");
         freed.metadata.finalizers = None;
-        let mut problems = Problems::default();
-        problems.record(&[observed("a", "True"), observed("b", "False")]);
-        problems.record(&[observed("a", "False"), freed]);
-        problems.record(&[]);
+        let mut problems = Problems::new();
+        let first = [observed("a", "True"), observed("b", "False")];
+        record(&mut problems, &first);
+        record(&mut problems, &[observed("a", "False"), freed]);
+        record(&mut problems, &[]);
         let why = ": Unreachable (no route)";
         let expected = ["a", "b"].map(|name| (name.to_owned(), why.to_owned()));
-        assert_eq!(problems.0, BTreeMap::from(expected));
+        assert_eq!(problems, Problems::from(expected));
     }
 }

@@ -20,7 +20,7 @@ use crate::cluster::objects::{self, Run};
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
-use crate::commands::membership::{cleaning, is_kept, leftovers, report_left};
+use crate::commands::membership::{cleaning, is_kept, leftovers};
 use crate::observe::once;
 use crate::term::exit::{CommandError, Failure, PROBLEM};
 use crate::term::output::{self, OutputError};
@@ -251,9 +251,9 @@ async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<
     Ok(last.unwrap_or_default())
 }
 
-/// Prints the objects that remain in the member although its Cluster is deleted. Nothing cleans up
-/// a member whose Cluster has not causeway's finalizer, so it is read, with credentials that are
-/// about to be deleted.
+/// Prints whether objects remain in the member although its Cluster is deleted. The member is read,
+/// with credentials that are about to be deleted: the status of a Cluster does not change while it
+/// is deleted. `unready` is the last reason of a member that cannot be read.
 async fn report_uncleaned(
     hub: &ApiServer,
     stored: &Cluster,
@@ -261,10 +261,12 @@ async fn report_uncleaned(
     unready: &str,
 ) -> Result<(), Failure> {
     match member {
-        _ if is_kept(stored) && unready.is_empty() => Ok(()),
-        _ if is_kept(stored) => Ok(report_left(hub, stored.name_any(), unready).await?),
         Some(member) => leftovers::report_in(hub, &stored.name_any(), member).await,
-        None => leftovers::report(hub, std::iter::once(stored)).await,
+        None => {
+            let problem = is_kept(stored).then(|| (stored.name_any(), unready.to_owned()));
+            let problems = problem.into_iter().collect();
+            leftovers::report(hub, std::iter::once(stored), &problems).await
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Members that are gone for good.
 
-use causeway_tests::{Fault, LONG, Space, eventually};
+use causeway_tests::causeway::MEMBERS_NAMESPACE;
+use causeway_tests::{Cluster, Fault, LONG, Space, eventually};
 
 use super::{Shared, env, join, lose};
 
@@ -106,4 +107,69 @@ async fn unjoin_of_an_unreachable_member_names_leftovers() {
     assert!(said.contains("-l mcs.causeway.dev/hub="), "{said}");
     member.is_gone().await;
     member.is_back().await;
+}
+
+/// Has a member refuse to delete the Services and EndpointSlices of a namespace.
+async fn refuse_deletions(member: &Cluster, namespace: &str) {
+    let webhook = format!(
+        "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {{name: denies}}
+webhooks:
+- name: denies.example.org
+  clientConfig: {{url: 'https://127.0.0.1:1'}}
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {namespace}}}}}
+  rules:
+  - apiGroups: ['', discovery.k8s.io]
+    apiVersions: [v1]
+    resources: [services, endpointslices]
+    operations: [DELETE]
+"
+    );
+    member.apply(&webhook).await.ok();
+    let delete = ["delete", "service", "foo", "--dry-run=server"];
+    let delete = delete.into_iter().chain(["-n", namespace]);
+    eventually("the member refuses deletions", LONG, async || {
+        !member.kubectl(delete.clone()).await.exit.success()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn unjoin_reads_the_member_and_not_a_former_status() {
+    let env = env().await;
+    let _peace = env.peace.read().await;
+    let (space, member) = (env.space("denied").await, env.member("denied"));
+    space.expose("foo", ["giver"], ["denied"]).await;
+    let address = space.pod("foo", "giver").await.ip().to_owned();
+    space.reaches("denied", "foo", &[&address]).await;
+
+    refuse_deletions(member, space.name()).await;
+    let unjoin = ["unjoin", "denied", "--timeout", "100s", "--lease="];
+    let said = env.mcs(unjoin).await.ok();
+    assert!(
+        said.contains("note: objects of causeway remain in denied; "),
+        "{said}"
+    );
+    assert_ne!(space.own_objects("denied").await, Vec::<String>::new());
+
+    let allow = ["delete", "validatingwebhookconfiguration", "denies"];
+    member.kubectl(allow).await.ok();
+    join(env, "denied").await;
+    space.reaches("denied", "foo", &[&address]).await;
+    let delete = ["delete", "secret", "denied", "-n", MEMBERS_NAMESPACE];
+    env.hub().kubectl(delete).await.ok();
+    env.touch("denied").await;
+    env.cluster_says("denied", "False|InvalidConfiguration|")
+        .await;
+    let kubeconfig = member.kubeconfig().display().to_string();
+    let more = ["--member-kubeconfig", &kubeconfig];
+    let said = env.mcs(unjoin.into_iter().chain(more)).await.ok();
+    assert!(!said.contains("could not be cleaned up"), "{said}");
+    assert!(!said.contains("objects of causeway"), "{said}");
+    space.is_clean("denied").await;
 }

@@ -29,7 +29,7 @@ impl Deref for Shared {
     }
 }
 
-const MEMBERS: [&str; 5] = ["giver", "taker", "absent", "lost", "late"];
+const MEMBERS: [&str; 6] = ["giver", "taker", "absent", "lost", "late", "denied"];
 
 async fn env() -> &'static Shared {
     static SHARED: OnceCell<Shared> = OnceCell::const_new();

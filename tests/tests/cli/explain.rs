@@ -3,7 +3,7 @@ mod native;
 
 use causeway_tests::kubectl::Output;
 use causeway_tests::reaper::Exit;
-use causeway_tests::{Environment, Fleet, LONG, Space, eventually, service};
+use causeway_tests::{Environment, Fleet, LONG, Space, eventually, multi_cluster_service, service};
 
 use crate::{ends, json};
 
@@ -164,6 +164,13 @@ async fn a_drained_provider(env: &Environment) {
         0,
         &format!("drained (dry run) | {alone}"),
     );
+    let entered = multi_cluster_service("outside").type_("LoadBalancer");
+    let entered = entered.providers(["b"]).consumers(["a"]);
+    entered.create(&space).await;
+    let lost = "1 MultiClusterService lose the address of a: | warning: no other entry cluster of";
+    ends(&env.mcs(["drain", "a", "--dry-run"]).await, 0, lost);
+    let delete = ["delete", "mcs", "outside", "--wait=false"];
+    space.kubectl(env.hub(), delete).await;
     ends(&explain(env, &space).await, 0, "Copied");
     let said = format!("cluster.cluster.karmada.io/a drained | a is withdrawn | {alone}");
     ends(&env.mcs(["drain", "a", "--wait"]).await, 0, &said);

@@ -83,6 +83,13 @@ pub(super) fn text(
 /// Returns the Secret of the hub without its token.
 async fn secret(joining: &Joining<'_>) -> Result<DynamicObject, Failure> {
     let (name, args) = (joining.name, joining.args);
+    if joining.member.config.root_cert.is_none() {
+        output::progress(
+            "note: the member's kubeconfig names no certificate authority, so the hub verifies the \
+             member by the authority that the member publishes, not by the authorities of your \
+             system",
+        )?;
+    }
     let ca_bundle = member::published_authorities(joining.member).await?;
     let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
     let proxy_ca = given.or(hub::stored(joining.hub, name).await?.proxy_ca);

@@ -65,6 +65,12 @@ pub(crate) enum MemberError {
     )]
     Unusable { url: String, why: String },
     #[error(
+        "the new account cannot use the member at {url}: {why}; the member's kubeconfig names no \
+         certificate authority, and the hub does not have those of your system: add the authority of \
+         the API server's certificate as certificate-authority-data to the kubeconfig"
+    )]
+    UnknownAuthority { url: String, why: String },
+    #[error(
         "the member's certificate authority is unknown; add certificate-authority-data to its kubeconfig"
     )]
     NoAuthority,
@@ -309,10 +315,18 @@ pub(crate) fn certificates(file: &Path) -> Result<String, String> {
     }
 }
 
-/// Connects with the Secret for the hub as the controller will, at the URL of the kubeconfig.
+/// Connects with the Secret for the hub as the controller will, at the URL of the kubeconfig. Its
+/// tls-server-name applies only if the hub has another URL.
 /// Retries for [`RIGHTS_WITHIN`] until newly granted rights take effect.
-pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result<(), Failure> {
-    let as_account = as_account(member, secret).map_err(|why| MemberError::Unusable {
+pub(crate) async fn verify(
+    member: &ApiServer,
+    secret: &DynamicObject,
+    has_another_url: bool,
+) -> Result<(), Failure> {
+    let server_name = member.config.tls_server_name.as_deref();
+    let server_name = server_name.filter(|_| has_another_url);
+    let as_account = as_account(member, secret, server_name);
+    let as_account = as_account.map_err(|why| MemberError::Unusable {
         url: member.url(),
         why,
     })?;
@@ -326,14 +340,28 @@ pub(crate) async fn verify(member: &ApiServer, secret: &DynamicObject) -> Result
                 sleep(RIGHTS_EVERY).await;
             }
             Err(RequestError::Unreachable { address, why, .. }) => {
-                return Err(MemberError::Unusable { url: address, why }.into());
+                let has_authority = member.config.root_cert.is_some();
+                return Err(unusable(address, why, has_authority).into());
             }
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-fn as_account(member: &ApiServer, secret: &DynamicObject) -> Result<ApiServer, String> {
+/// Returns the error of an account that does not connect to a member. `has_authority` is true if
+/// the kubeconfig names a certificate authority.
+fn unusable(url: String, why: String, has_authority: bool) -> MemberError {
+    match !has_authority && why.contains("UnknownIssuer") {
+        true => MemberError::UnknownAuthority { url, why },
+        false => MemberError::Unusable { url, why },
+    }
+}
+
+fn as_account(
+    member: &ApiServer,
+    secret: &DynamicObject,
+    server_name: Option<&str>,
+) -> Result<ApiServer, String> {
     let spec = ClusterSpec {
         api_endpoint: Some(member.url()),
         proxy_url: member.config.proxy_url.as_ref().map(ToString::to_string),
@@ -342,7 +370,10 @@ fn as_account(member: &ApiServer, secret: &DynamicObject) -> Result<ApiServer, S
     let cluster = Cluster::new(&secret.name_any(), spec);
     let secret: Secret = secret.clone().try_parse().map_err(|why| why.to_string())?;
     let read = Target::read(&cluster, &secret, false);
-    let (target, token) = read.map_err(|why| why.to_string())?;
+    let (mut target, token) = read.map_err(|why| why.to_string())?;
+    if let Some(name) = server_name {
+        target = target.named(name).map_err(|why| why.to_string())?;
+    }
     ApiServer::of_target(&target, token).map_err(|why| root_cause(&why))
 }
 
@@ -410,6 +441,21 @@ mod tests {
         assert_eq!(bundle, both);
         assert_eq!(ca_bundle(&[], ""), "");
         assert!(bundle.lines().all(|line| line.len() <= 64), "{bundle}");
+    }
+
+    #[test]
+    fn unknown_authority_is_reported_where_the_kubeconfig_has_none() {
+        let (unknown, refused) = ("invalid peer certificate: UnknownIssuer", "refused");
+        for (has_authority, why, is_advised) in [
+            (false, unknown, true),
+            (false, refused, false),
+            (true, unknown, false),
+        ] {
+            let url = "https://192.0.2.1".to_owned();
+            let text = unusable(url, why.to_owned(), has_authority).to_string();
+            let advice = "certificate-authority-data to the kubeconfig";
+            assert_eq!(text.contains(advice), is_advised, "{text}");
+        }
     }
 
     #[test]
