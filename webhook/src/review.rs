@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use causeway::api::bounds;
 use causeway::domain::{FieldError, Problem, quoted};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusCause, StatusDetails};
 use kube::core::admission::{META_API_VERSION_V1, META_KIND, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -352,79 +353,42 @@ struct Response<'a> {
     warnings: Vec<String>,
 }
 
-/// A Kubernetes Status of a failure.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Status {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: Empty,
-    status: &'static str,
-    pub(crate) message: String,
-    reason: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Details>,
-    code: u16,
-}
-
-#[derive(Serialize)]
-struct Empty {}
-
-#[derive(Serialize)]
-struct Details {
-    name: String,
-    group: &'static str,
-    kind: &'static str,
-    causes: Vec<Cause>,
-}
-
-#[derive(Serialize)]
-struct Cause {
-    reason: &'static str,
-    message: String,
-    field: String,
-}
-
-impl Status {
-    /// Creates a failure with an HTTP code and Kubernetes' reason for it.
-    pub(crate) fn new(code: u16, reason: &'static str, message: String) -> Self {
-        Self {
-            api_version: "v1",
-            kind: "Status",
-            metadata: Empty {},
-            status: "Failure",
-            message,
-            reason,
-            details: None,
-            code,
-        }
-    }
-
-    /// Creates the Status of a denial, with the details that kubectl reads of built-in objects.
-    fn of(denial: Denial) -> Self {
-        let (name, errors) = match denial {
-            Denial::Request(message) => return Self::new(400, "BadRequest", message),
-            Denial::Fields { name, errors } => (name, errors),
-        };
-        let rest = errors.rest().map(|message| Cause {
-            reason: "FieldValueInvalid",
-            message,
-            field: "spec".to_owned(),
-        });
-        let causes = errors.shown().iter().map(cause).chain(rest).collect();
-        Self {
-            details: Some(Details {
-                name,
-                group: GROUP,
-                kind: KIND,
-                causes,
-            }),
-            ..Self::new(422, "Invalid", errors.to_string())
-        }
+/// Returns the Status of a failure, with an HTTP code and Kubernetes' reason for it.
+pub(crate) fn failure(code: u16, reason: &str, message: String) -> Status {
+    Status {
+        status: Some("Failure".to_owned()),
+        message: Some(message),
+        reason: Some(reason.to_owned()),
+        code: Some(code.into()),
+        ..Status::default()
     }
 }
 
-fn cause(error: &FieldError) -> Cause {
+/// Returns the Status of a denial, with the details that kubectl reads of built-in objects.
+fn denied(denial: Denial) -> Status {
+    let (name, errors) = match denial {
+        Denial::Request(message) => return failure(400, "BadRequest", message),
+        Denial::Fields { name, errors } => (name, errors),
+    };
+    let rest = errors.rest().map(|message| StatusCause {
+        reason: Some("FieldValueInvalid".to_owned()),
+        message: Some(message),
+        field: Some("spec".to_owned()),
+    });
+    let causes = errors.shown().iter().map(cause).chain(rest).collect();
+    Status {
+        details: Some(StatusDetails {
+            name: Some(name),
+            group: Some(GROUP.to_owned()),
+            kind: Some(KIND.to_owned()),
+            causes: Some(causes),
+            ..StatusDetails::default()
+        }),
+        ..failure(422, "Invalid", errors.to_string())
+    }
+}
+
+fn cause(error: &FieldError) -> StatusCause {
     let reason = match error.problem {
         Problem::Required => "FieldValueRequired",
         Problem::Invalid(_) => "FieldValueInvalid",
@@ -438,10 +402,10 @@ fn cause(error: &FieldError) -> Cause {
         .strip_prefix(&error.path)
         .and_then(|rest| rest.strip_prefix(": "))
         .unwrap_or(&text);
-    Cause {
-        reason,
-        message: message.to_owned(),
-        field: error.path.clone(),
+    StatusCause {
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        field: Some(error.path.clone()),
     }
 }
 
@@ -470,7 +434,7 @@ pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Erro
         }
         Decision::Deny { denial, warnings } => {
             response.allowed = false;
-            response.status = Some(Status::of(denial));
+            response.status = Some(denied(denial));
             warnings
         }
     };

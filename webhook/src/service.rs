@@ -26,7 +26,7 @@ use crate::hub::{Hub, HubError};
 use crate::limits::{Limiter, Limits};
 use crate::metrics::{Call, Metrics, Outcome};
 use crate::request_span::RequestSpan;
-use crate::review::{self, EnvelopeError, Status, Subject};
+use crate::review::{self, EnvelopeError, Subject};
 
 /// Minimum size, in bytes, of a body that is decoded on a thread of its own.
 const LARGE: usize = 64 * 1024;
@@ -103,7 +103,7 @@ impl IntoResponse for RequestError {
     /// Answers with a Status of Kubernetes. After an error failurePolicy decides.
     fn into_response(self) -> Response {
         let (code, reason) = self.status();
-        let status = Status::new(code.as_u16(), reason, with_causes(&self));
+        let status = review::failure(code.as_u16(), reason, with_causes(&self));
         let mut response = (code, Json(status)).into_response();
         if code == StatusCode::TOO_MANY_REQUESTS {
             // An API server repeats the call after this time, as often as its own deadline allows.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use causeway::domain::dns1123_label;
+use causeway::domain::{dns1123_label, is_subdomain};
 use causeway::process::args::Checks;
 use causeway_certs::{Lifetimes, Names};
 
@@ -11,7 +11,6 @@ const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 const SERVICE: &str = "causeway-webhook";
 /// Default Secret of the authority.
 const CA_SECRET: &str = "causeway-webhook-ca";
-const NAME_MAX: usize = 253;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Serving")]
@@ -95,7 +94,7 @@ impl CertificateArgs {
     fn ca_secret(&self, serving: Option<&String>, checks: &mut Checks) -> Option<String> {
         let name = &self.ca_secret;
         let is_another = serving != Some(name);
-        let good = is_another && is_dns_name(name);
+        let good = is_another && is_subdomain(name);
         if !good {
             let why =
                 "must be the name of a Secret, and another than that of the serving certificate";
@@ -111,7 +110,7 @@ impl CertificateArgs {
             let name = name.trim().to_ascii_lowercase();
             if let Ok(address) = name.parse::<IpAddr>() {
                 all.addresses.push(address);
-            } else if is_dns_name(&name) {
+            } else if is_subdomain(&name) {
                 all.names.push(name);
             } else {
                 let why = "must be a DNS name or an IP address, without scheme and port";
@@ -145,17 +144,13 @@ impl CertificateArgs {
 fn read_secret(text: &str, checks: &mut Checks) -> Option<(String, String)> {
     let parts = text.split_once('/');
     let good =
-        parts.filter(|(namespace, name)| dns1123_label(namespace).is_ok() && is_dns_name(name));
+        parts.filter(|(namespace, name)| dns1123_label(namespace).is_ok() && is_subdomain(name));
     if good.is_none() {
         let why =
             "must be the NAMESPACE/NAME of a Secret, such as causeway-system/causeway-webhook-tls";
         checks.wrong(FLAG, format_args!("{text:?}"), why);
     }
     good.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
-}
-
-fn is_dns_name(name: &str) -> bool {
-    name.len() <= NAME_MAX && name.split('.').all(|label| dns1123_label(label).is_ok())
 }
 
 #[cfg(test)]

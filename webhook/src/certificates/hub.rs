@@ -1,6 +1,5 @@
 //! Reads, watches and writes the Secrets and the webhook configurations of the hub.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -264,7 +263,7 @@ impl Hub {
 /// which may be empty.
 fn put(secret: &mut Secret, contents: &Contents) {
     let needs_leaf = secret.type_.as_deref() == Some(TLS_SECRET);
-    let data = secret.data.get_or_insert_with(BTreeMap::new);
+    let data = secret.data.get_or_insert_default();
     for (key, value) in contents.entries() {
         match value {
             Some(value) => {
