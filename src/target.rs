@@ -112,8 +112,8 @@ pub enum TargetError {
     },
     /// The member would be reached without TLS, or without verifying who answers.
     #[error(
-        "{what}, and no token is sent over unverified TLS; give the CA of the API server in the Secret's key caBundle, \
-         or allow it with --allow-insecure-members"
+        "{what}, and no token is sent over unverified TLS; give the CA of the API server in the Secret's key caBundle \
+         or the ClusterProfile's certificate-authority-data, or allow it with --allow-insecure-members"
     )]
     Insecure {
         /// Setting that requires unverified TLS, with its verb.
@@ -156,8 +156,8 @@ pub enum TargetError {
     },
     /// The Secret has no token.
     #[error(
-        "Secret {secret} has no key token; it holds the bearer token of a service account of the member \
-         (kubectl mcs join makes one)"
+        "Secret {secret} has no key token; it holds the bearer token of a service account of \
+         the member"
     )]
     NoToken {
         /// Namespace and name.

@@ -21,7 +21,7 @@ pub use self::report::{
 };
 use crate::lists::{HubLists, Members};
 pub use crate::messages::Diagnosis;
-use crate::messages::{leftovers as words, native};
+use crate::messages::{karmada, leftovers as words, native};
 use crate::model::TimePoint;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
@@ -65,7 +65,12 @@ pub fn explain(
     let unread = hub.unread_defaults(key);
     let unread = unread.filter(|_| desired.karmada.is_none());
     let unread = unread.map(|why| native::namespace_unread(key, why));
-    let mut diagnoses: Vec<_> = nothing.into_iter().chain(unread).collect();
+    let mut exposed = exposures.iter();
+    let is_exported = exposed.any(|one| one.exposure == Exposure::Clusterset);
+    let import = hub.unread_import(key);
+    let import = import.filter(|_| is_exported && desired.clusterset.karmadas.is_none());
+    let import = import.map(|why| karmada::import_unread(key, why));
+    let mut diagnoses: Vec<_> = nothing.into_iter().chain(unread).chain(import).collect();
     diagnoses.extend(facts.kept(&exposures));
     let mut explanation = Explanation {
         namespace: key.namespace.to_string(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::{Cluster, DNSEndpoint, MultiClusterService, labels};
+use causeway::api::{Cluster, DNSEndpoint, MultiClusterService, labels, ownership};
 use causeway::domain::path::PathLease;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
@@ -36,8 +36,8 @@ pub struct HubLists {
     pub clusters: Arc<Vec<Cluster>>,
     /// Karmada's Works of these services; `None` if the hub does not serve the kind.
     pub works: Option<Vec<ServiceWork>>,
-    /// ServiceImports on the hub itself.
-    pub imports: Vec<ServiceKey>,
+    /// ServiceImports on the hub itself, or the reason why they could not be read.
+    pub imports: Result<Vec<ServiceKey>, Failure>,
     /// Namespaces of these MultiClusterServices, or the reason why they could not be read.
     pub namespaces: Result<Vec<HubNamespace>, Failure>,
     /// Names in DNS.
@@ -56,6 +56,19 @@ impl HubLists {
         };
         let failure = self.namespaces.as_ref().err();
         failure.filter(|_| !labels::OF_SERVICES.iter().all(has))
+    }
+
+    /// Returns the reason why it is unknown whether Karmada imports an exported service: its
+    /// ServiceImports on the hub could not be read, and the hub has the Service that Karmada
+    /// derives for one.
+    pub fn unread_import(&self, key: &ServiceKey) -> Option<&Failure> {
+        let derived = key.derived();
+        let is_derived = |service: &Service| {
+            let meta = &service.metadata;
+            key_of(meta).as_ref() == Some(&derived) && ownership::managing_hub(meta).is_none()
+        };
+        let failure = self.imports.as_ref().err();
+        failure.filter(|_| self.services.iter().any(is_derived))
     }
 }
 
@@ -170,6 +183,7 @@ fn hub_events(hub: &HubLists) -> Vec<HubEvent> {
         let imports = hub
             .imports
             .iter()
+            .flatten()
             .cloned()
             .map(|key| HubImport(Some(key)))
             .collect();

@@ -59,7 +59,7 @@ use crate::model::{LeftOut, MemberState, TargetCluster, TimePoint};
 use crate::problem::Gap;
 
 /// Observed state of the hub and of all members.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Index {
     hub: Hub,
     /// Engaged members.
@@ -91,21 +91,7 @@ impl Index {
     pub fn new(hub_uid: &str) -> Self {
         Self {
             hub: Hub::new(hub_uid),
-            members: BTreeMap::new(),
-            holders: Holders::default(),
-            hostnames: Hostnames::default(),
-            gaps: Since::default(),
-            disagreements: Since::default(),
-            entry_nodes: Since::default(),
-            tiers: TierNotes::default(),
-            shares: ShareNotes::default(),
-            unready: UnreadyNotes::default(),
-            unreached: UnreachedNotes::default(),
-            dirty: DirtyKeys::default(),
-            second_lists: HashSet::default(),
-            withheld: HashSet::default(),
-            node_needs_changed: false,
-            slice_scopes: SliceScopes::default(),
+            ..Self::default()
         }
     }
 

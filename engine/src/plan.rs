@@ -41,7 +41,7 @@ use self::copies::{DesiredCopies, Outcomes};
 pub use self::desired::Desired;
 pub(crate) use self::desired::{Companions, DesiredMember, Members};
 use self::entry::new_nodes;
-use self::entry_clusters::{EntryClusters, EntryObjects};
+use self::entry_clusters::EntryClusters;
 use self::exposure::Exposed;
 use self::inputs::Inputs;
 use self::placement::{Placement, Roles};
@@ -232,7 +232,7 @@ impl Native<'_> {
                 };
                 let members = self.desired_members(&placement, &shared, &mut gaps, outcomes);
                 if let Some(entries) = &mut entries {
-                    *entries = self.entry_clusters(&request, &placement, &members);
+                    *entries = self.entry_clusters(spec, &request, &placement, &members);
                 }
                 Members::Wanted(members)
             }
@@ -256,19 +256,23 @@ impl Native<'_> {
         }
     }
 
-    /// Decides the use of the entry clusters, given the objects that they should hold.
+    /// Decides the use of the entry clusters, given the objects that they should hold. A requested
+    /// cluster that has lost its credentials counts as one while a member holds copies from it.
     fn entry_clusters(
         &self,
+        spec: &MultiClusterService,
         request: &tiers::Request<'_>,
         placement: &Placement,
         members: &BTreeMap<ClusterName, DesiredMember>,
     ) -> EntryClusters {
-        let uses = self.uses(placement.consumers());
-        let objects = members.iter().map(|(name, member)| {
-            let (offered, copies) = (&*member.offered, &member.copies);
-            (name, EntryObjects { offered, copies })
-        });
-        EntryClusters::of(request, placement, &objects.collect(), uses)
+        let Inputs { index, key, .. } = self.inputs;
+        let left_out = placement.left_out_of(&spec.consumers);
+        let held = left_out.filter(|name| !index.is_left_out(name, key));
+        let names: Vec<_> = placement.consumers().chain(held).collect();
+        let uses = self.uses(names.iter().copied());
+        let objects = members.iter();
+        let objects = objects.map(|(name, member)| (name, (&*member.offered, &member.copies)));
+        EntryClusters::of(request, &names, &objects.collect(), uses)
     }
 
     /// Decides how the service uses its providers. A cluster that lost its credentials is among

@@ -145,6 +145,8 @@ reasons! {
     MemberNotRead: problem,
     /// The caller could not read the Namespace of the MultiClusterService on the hub.
     NamespaceNotRead: problem,
+    /// The caller could not read the ServiceImports of the hub.
+    ImportNotRead: problem,
     /// The member's last lists lack objects, which causeway keeps until a second list lacks them.
     DeletionsSuspended: healthy,
     /// The member does not serve the Multi-Cluster Services API. The condition's word is

@@ -18,7 +18,7 @@ use causeway::api::labels;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use self::fleet::{Simulation, is_ours};
+use self::fleet::Simulation;
 use self::kind::{Fleet, MEMBERS, clusterset, native};
 use self::picture::{differences, held, picture};
 use self::step::{
@@ -26,6 +26,7 @@ use self::step::{
 };
 use crate::explain::tests::agreement::assert_agrees;
 use crate::fixtures::GRACE;
+use crate::fixtures::objects::is_ours;
 use crate::model::{ObjectId, Operation, Write};
 
 /// Returns the configuration of proptest, with a number of cases that `PROPTEST_CASES` replaces.

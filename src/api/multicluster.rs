@@ -13,9 +13,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::core::DynamicResourceScope;
 use kube::{CustomResource, Resource};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
-use super::condition;
+use super::{bounds, condition};
 
 /// The API group of ServiceExport and ServiceImport.
 pub const GROUP: &str = "multicluster.x-k8s.io";
@@ -55,7 +57,7 @@ impl fmt::Display for Version {
 }
 
 /// What is exported beside the Service of the same name. May be empty.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[kube(
     group = "multicluster.x-k8s.io",
     version = "v1beta1",
@@ -102,6 +104,55 @@ pub struct ServiceExportSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub cluster_selectors: Vec<ClusterSelector>,
+    /// Fields that cannot be read, and are empty here, with the beginning of their values.
+    #[serde(skip)]
+    pub unreadable: BTreeMap<&'static str, String>,
+}
+
+impl<'de> Deserialize<'de> for ServiceExportSpec {
+    /// Reads field by field: a member may have another definition, and the export counts by its
+    /// name.
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let mut fields = BTreeMap::<String, Value>::deserialize(input)?;
+        let mut unreadable = BTreeMap::new();
+        Ok(Self {
+            exported_labels: read(&mut fields, "exportedLabels", &mut unreadable),
+            exported_annotations: read(&mut fields, "exportedAnnotations", &mut unreadable),
+            cluster_selectors: read(&mut fields, "clusterSelectors", &mut unreadable),
+            unreadable,
+        })
+    }
+}
+
+/// Reads a field, and removes it. One that cannot be read is empty, and its value is added to
+/// `unreadable`.
+fn read<T: DeserializeOwned + Default>(
+    fields: &mut BTreeMap<String, Value>,
+    name: &'static str,
+    unreadable: &mut BTreeMap<&'static str, String>,
+) -> T {
+    let value = fields.remove(name).unwrap_or_default();
+    if value.is_null() {
+        return T::default();
+    }
+    T::deserialize(&value).unwrap_or_else(|_| {
+        let text = match &value {
+            Value::String(text) => bounds::foreign(text),
+            other => bounds::foreign(&other.to_string()),
+        };
+        unreadable.insert(name, text);
+        T::default()
+    })
+}
+
+/// Reads a field of a status. One that cannot be read is empty.
+fn read_or_empty<'de, T, D>(input: D) -> Result<T, D::Error>
+where
+    T: DeserializeOwned + Default,
+    D: Deserializer<'de>,
+{
+    let value = Value::deserialize(input)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
 /// Selector of clusters (KEP-5939).
@@ -153,7 +204,11 @@ pub struct ServiceExportStatus {
     )]
     pub conditions: Vec<Condition>,
     /// The other clusters in which the service is available.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "read_or_empty",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub clusters: Vec<ClusterOfSet>,
 }
 
@@ -377,6 +432,32 @@ mod tests {
         let status = json!({"conditions": [{"type": "Valid", "status": "True"}]});
         let object = json!({"metadata": {"name": "serve"}, "status": status});
         let export: ServiceExport = serde_json::from_value(object).expect("it decodes");
+        assert_eq!(export.status, Some(ServiceExportStatus::default()));
+    }
+
+    #[test]
+    fn export_with_unreadable_fields_is_an_export() {
+        let object = json!({
+            "metadata": {"name": "serve"},
+            "spec": {
+                "exportedLabels": {"team": "web"},
+                "exportedAnnotations": {"weight": 1},
+                "clusterSelectors": "any",
+            },
+            "status": {"clusters": ["east"]},
+        });
+        let export: ServiceExport = serde_json::from_value(object).expect("it decodes");
+        let unreadable = [
+            ("exportedAnnotations", r#"{"weight":1}"#),
+            ("clusterSelectors", "any"),
+        ];
+        let unreadable = unreadable.map(|(field, value)| (field, value.to_owned()));
+        let expected = ServiceExportSpec {
+            exported_labels: [("team".to_owned(), "web".to_owned())].into(),
+            unreadable: unreadable.into(),
+            ..ServiceExportSpec::default()
+        };
+        assert_eq!(export.spec, expected);
         assert_eq!(export.status, Some(ServiceExportStatus::default()));
     }
 

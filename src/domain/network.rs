@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::failover::Failover;
 use super::field::FieldError;
 use super::name::dns1123_label;
-use crate::api::labels;
+use crate::api::{bounds, labels};
 
 /// Network of a cluster's pods: clusters of one network reach each other's pods.
 ///
@@ -37,14 +37,11 @@ pub enum NodeAddress {
 }
 
 impl Network {
-    /// Maximum number of bytes of a name that is stored (RFC 1123 label).
-    const LENGTH_MAX: usize = 63;
-
     /// Reads the annotation. An empty one names the network of all clusters without it. Text beyond
     /// 63 bytes is cut.
     pub fn read(text: &str) -> Self {
         let text = text.trim();
-        let end = text.floor_char_boundary(Self::LENGTH_MAX);
+        let end = text.floor_char_boundary(bounds::LABEL);
         Self((!text.is_empty()).then(|| text[..end].into()))
     }
 

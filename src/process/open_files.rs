@@ -16,8 +16,6 @@ pub fn raise() -> usize {
             limit.current
         }
     };
-    let unlimited = || usize::MAX;
-    current.map_or_else(unlimited, |files| {
-        usize::try_from(files).unwrap_or(usize::MAX)
-    })
+    let current = current.and_then(|files| usize::try_from(files).ok());
+    current.unwrap_or(usize::MAX)
 }

@@ -47,13 +47,7 @@ fn the_finalizer_is_there_before_any_member_is_written() {
     let theirs = json!({"metadata": {"finalizers": ["karmada.io/multiclusterservice-controller"]}});
     env.hub.refuses = Some((Kind::Mcs, Failure::new(FailureKind::Server, "not now")));
     env.on_hub(exposure().with(theirs)).settle();
-    assert!(
-        env.log()
-            .iter()
-            .all(|line| line == "hub patch MultiClusterService"),
-        "{:?}",
-        env.log()
-    );
+    env.assert_writes(|line| line == "hub patch MultiClusterService");
     env.hub.refuses = None;
     env.forget_writes().pass(Duration::from_secs(30));
     assert_eq!(env.log()[0], "hub patch MultiClusterService");
@@ -131,11 +125,7 @@ fn the_finalizer_stays_while_a_write_is_under_way() {
         env.off(cluster, Kind::Service, "foo");
     }
     env.off_hub(Kind::Mcs, "foo").deliver();
-    let name = env.copies("member2", "foo")[0]
-        .metadata
-        .name
-        .clone()
-        .expect("a name");
+    let name = env.only_copy().metadata.name.expect("a name");
     env.off("member2", Kind::Slice, &name).deliver();
     let plan = env.plan("foo");
     for busy in [true, false] {
@@ -268,11 +258,7 @@ fn an_exposure_that_cannot_be_understood_changes_nothing() {
     let mut env = provided();
     env.on_hub(exposure().with(json!({"spec": {"types": ["Cross"]}})))
         .settle();
-    assert!(
-        env.log().iter().all(|line| line.starts_with("hub")),
-        "{:?}",
-        env.log()
-    );
+    env.assert_writes(|line| line.starts_with("hub"));
     let message = r#"False ServiceAppliedFailed: spec.types[0]: Unsupported value: "Cross": supported values: "CrossCluster", "LoadBalancer""#;
     assert_eq!(env.says("foo", "Ready"), message);
 }
@@ -309,11 +295,7 @@ fn every_update_and_deletion_bears_the_observed_version() {
 fn a_conflict_is_tried_again_with_what_the_watch_shows() {
     let mut env = provided();
     env.silence("member2");
-    let name = env.copies("member2", "foo")[0]
-        .metadata
-        .name
-        .clone()
-        .expect("a name");
+    let name = env.only_copy().metadata.name.expect("a name");
     let touched = json!({"metadata": {"annotations": {"touched": "yes"}}});
     env.amend("member2", Kind::Slice, &name, touched);
     env.on("member1", source("10.1.0.6"))
@@ -404,11 +386,7 @@ fn a_member_that_is_upgraded_is_given_what_it_knows_by_then() {
 #[test]
 fn what_a_person_does_to_a_copy_is_undone() {
     let mut env = provided();
-    let name = env.copies("member2", "foo")[0]
-        .metadata
-        .name
-        .clone()
-        .expect("a name");
+    let name = env.only_copy().metadata.name.expect("a name");
     let elsewhere = json!({"labels": {labels::SOURCE_CLUSTER: "member9"}});
     let changed = json!({"endpoints": [], "metadata": elsewhere});
     env.amend("member2", Kind::Slice, &name, changed).settle();
@@ -440,11 +418,5 @@ fn a_multi_cluster_service_that_was_recreated_takes_over_what_is_there() {
     assert_eq!(service["metadata"]["annotations"][labels::OWNER], owner);
     let copy = serde_json::to_value(&env.copies("member2", "foo")[0]).expect("JSON");
     assert_eq!(copy["metadata"]["annotations"][labels::OWNER], owner);
-    assert!(
-        !env.log()
-            .iter()
-            .any(|line| line.starts_with("member2 delete")),
-        "{:?}",
-        env.log()
-    );
+    env.assert_writes(|line| !line.starts_with("member2 delete"));
 }

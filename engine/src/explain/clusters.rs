@@ -5,6 +5,7 @@ use causeway::domain::ClusterName;
 
 use super::exposure::ExposedService;
 use super::{Diagnosis, Facts};
+use crate::messages::cluster::AccessSource;
 use crate::messages::copies::Slice;
 use crate::messages::{cluster, exports, karmada, quote, quoted, service};
 use crate::model::MemberState;
@@ -82,7 +83,7 @@ fn reported(name: &ClusterName, view: &ClusterView) -> Option<Diagnosis> {
     let takes_part = ready.status == condition::TRUE
         || ready.reason == Reason::InvalidConfiguration
         || Reason::of(&ready.reason).is_none();
-    (!takes_part).then(|| cluster::not_ready(name, ready, view.is_tunnelled))
+    (!takes_part).then(|| cluster::not_ready(name, ready, AccessSource::of(view)))
 }
 
 impl ExposedService<'_> {
@@ -96,7 +97,11 @@ impl ExposedService<'_> {
         let decided = self.copies().filter_map(|copies| copies.unused(provider));
         let unused = decided.reduce(Option::or);
         match unused.unwrap_or_else(|| Unused::everywhere(facts.index, provider)) {
-            Some(why) => cluster::unused(provider, why).or_else(|| facts.member(provider)),
+            Some(why) => {
+                let view = facts.index.cluster(provider);
+                let source = view.map_or(AccessSource::Cluster, AccessSource::of);
+                cluster::unused(provider, why, source).or_else(|| facts.member(provider))
+            }
             None => self.export(provider).filter(|_| !self.is_native()),
         }
     }

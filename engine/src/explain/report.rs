@@ -240,12 +240,13 @@ impl Explanation {
         self.ready = self.is_healthy_but_for(&[]);
     }
 
-    /// Whether the service is not ready, and members, a Namespace or names that could not be read
-    /// are the only reason.
+    /// Whether the service is not ready, and members, a Namespace, a ServiceImport or names that
+    /// could not be read are the only reason.
     pub fn is_wrong_only_where_unread(&self) -> bool {
         let unread = [
             Reason::MemberNotRead,
             Reason::NamespaceNotRead,
+            Reason::ImportNotRead,
             Reason::NameNotRead,
         ];
         !self.ready && self.is_healthy_but_for(&unread)

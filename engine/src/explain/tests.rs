@@ -14,15 +14,11 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use serde_json::json;
 
 use super::{Diagnosis, EndpointState, Explanation, explain};
-use crate::fixtures::objects::{Kind, Object, cluster, mcs, namespace, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, foo, mcs, namespace, slice};
 use crate::fixtures::{Change, Environment, env, key};
 use crate::lists::HubLists;
 use crate::plan::Settings;
 use crate::reasons::Reason;
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
 
 fn source(addresses: &[&str]) -> Object {
     let empty = slice("foo-abc", "foo").port("http", 8080);

@@ -10,7 +10,7 @@ use super::remarks::TTL_EXPIRED;
 use super::{Diagnosis, join, quote};
 use crate::model::slice::MOST_NAMES;
 use crate::model::{LeftOut, MemberState, Refusal};
-use crate::observed::hub::DeclaredWatch;
+use crate::observed::hub::{ClusterView, DeclaredWatch};
 use crate::observed::member::Membership;
 use crate::plan::provider_use::Unused;
 use crate::problem::{ClusterFacts, IdProblem};
@@ -24,6 +24,28 @@ pub const REPORT_SECRETS: &str = "register it with Karmada again: its karmada-ag
 /// Remedy for credentials on the hub that are missing, or that a member rejects.
 pub const JOIN_AGAIN: &str = "join it again: kubectl mcs join, or on a Karmada control plane as \
      docs/karmada.md#credentials-of-members says";
+
+/// Source of the address and the credentials of a member, on which remedies depend.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AccessSource<'a> {
+    /// Its Cluster, and the Secret of that Cluster.
+    Cluster,
+    /// causeway-tunnel.
+    Tunnel,
+    /// Its ClusterProfile in that namespace.
+    Profile(&'a str),
+}
+
+impl<'a> AccessSource<'a> {
+    /// Returns the source for the member of a Cluster.
+    pub(crate) fn of(cluster: &'a ClusterView) -> Self {
+        match cluster.made_of() {
+            Some(made) => Self::Profile(made.namespace),
+            None if cluster.is_tunnelled => Self::Tunnel,
+            None => Self::Cluster,
+        }
+    }
+}
 
 /// Message of DeletionsSuspended while it is False.
 pub(crate) const NO_DELETIONS_SUSPENDED: &str = "its last lists lack nothing that is kept";
@@ -194,7 +216,11 @@ pub(crate) fn not_joined(name: &ClusterName) -> Diagnosis {
 
 /// Reports that nothing that a cluster provides is used; `None` for a second name of a cluster,
 /// which the state of the member reports.
-pub(crate) fn unused(name: &ClusterName, why: Unused) -> Option<Diagnosis> {
+pub(crate) fn unused(
+    name: &ClusterName,
+    why: Unused,
+    source: AccessSource<'_>,
+) -> Option<Diagnosis> {
     let limit = match why {
         Unused::NotJoined => return Some(not_joined(name)),
         Unused::Duplicate => return None,
@@ -209,7 +235,7 @@ pub(crate) fn unused(name: &ClusterName, why: Unused) -> Option<Diagnosis> {
     };
     let message =
         format!("{name} is out of reach for longer than {limit}, so its endpoints are not used");
-    Some(Diagnosis::new(Reason::ProviderTtlExpired, message).fix(restore(name)))
+    Some(Diagnosis::new(Reason::ProviderTtlExpired, message).fix(restore(name, source)))
 }
 
 /// Reports a cluster that takes no part.
@@ -278,8 +304,11 @@ pub(crate) fn not_engaged(name: &ClusterName) -> Diagnosis {
 }
 
 /// Reports a member that is not synced, as the Ready condition of its Cluster has it.
-/// `is_tunnelled` is true for a member that is reached by causeway-tunnel.
-pub(crate) fn not_ready(name: &ClusterName, ready: &Condition, is_tunnelled: bool) -> Diagnosis {
+pub(crate) fn not_ready(
+    name: &ClusterName,
+    ready: &Condition,
+    source: AccessSource<'_>,
+) -> Diagnosis {
     let since = ready.last_transition_time.0;
     let quoted = format!("{} since {since:.0}", quote(ready));
     match Reason::of(&ready.reason) {
@@ -288,17 +317,21 @@ pub(crate) fn not_ready(name: &ClusterName, ready: &Condition, is_tunnelled: boo
                 "{name} is unreachable for the controller since {since:.0} ({}); what it last gave, and what it has, is kept",
                 ready.message
             );
-            let restore = match is_tunnelled {
-                true => connect_agent(name),
-                false => restore(name),
-            };
             Diagnosis::new(Reason::MemberUnreachable, message).fix(format!(
-                "{restore}; to stop using what it provides: kubectl mcs drain {name}"
+                "{}; to stop using what it provides: kubectl mcs drain {name}",
+                restore(name, source)
             ))
         }
         Some(Reason::Refused) => {
             let message = format!("{name} cannot be used: {quoted}");
-            Diagnosis::new(Reason::MemberRefused, message).fix(join(name))
+            Diagnosis::new(Reason::MemberRefused, message).fix(match source {
+                AccessSource::Profile(namespace) => format!(
+                    "{}; for a rebuilt cluster: kubectl delete cluster {name}, and the controller \
+                     makes it again",
+                    check_provider(name, namespace)
+                ),
+                AccessSource::Cluster | AccessSource::Tunnel => join(name),
+            })
         }
         _ => {
             let message = format!("{name} is not synced: {quoted}");
@@ -307,16 +340,33 @@ pub(crate) fn not_ready(name: &ClusterName, ready: &Condition, is_tunnelled: boo
     }
 }
 
-fn connect_agent(name: &ClusterName) -> String {
-    format!(
-        "look at its agent: kubectl mcs tunnel; in {name}: kubectl -n causeway-system logs \
-         deployment/causeway-agent"
-    )
+/// Returns the remedy for an API server that does not answer, or rejects the credentials.
+fn restore(name: &ClusterName, source: AccessSource<'_>) -> String {
+    match source {
+        AccessSource::Cluster => format!(
+            "restore the API server of {name}, or, if it has another address: {} --api-endpoint \
+             URL",
+            join(name)
+        ),
+        AccessSource::Tunnel => format!(
+            "look at its agent: kubectl mcs tunnel; in {name}: kubectl -n causeway-system logs \
+             deployment/causeway-agent"
+        ),
+        AccessSource::Profile(namespace) => format!(
+            "restore the API server of {name}, or, if it has another address or rejects the token: \
+             {}",
+            check_provider(name, namespace)
+        ),
+    }
 }
 
-fn restore(name: &ClusterName) -> String {
+/// Returns the remedy for credentials or rights of a member whose ClusterProfile is in that
+/// namespace.
+fn check_provider(name: &ClusterName, namespace: &str) -> String {
     format!(
-        "restore the API server of {name}, or, if it has another address: {} --api-endpoint URL",
-        join(name)
+        "check the access provider of its ClusterProfile (kubectl -n {namespace} get \
+         clusterprofile {name} -o yaml), the plugin or Secret of that provider, and in {name} the \
+         rights of the token's account: manifests/member/rbac.yaml \
+         (docs/members.md#clusterprofiles)"
     )
 }

@@ -284,7 +284,10 @@ pub(crate) fn quota_exceeded(
 pub(crate) fn not_served(member: &ClusterName, served: Option<&Condition>) -> Diagnosis {
     let why = served.map_or_else(|| "it does not serve ServiceImport".to_owned(), quote);
     let message = format!("{member} takes no part in the clusterset: {why}");
-    Diagnosis::new(Reason::DefinitionMissing, message).fix(join(member))
+    Diagnosis::new(Reason::DefinitionMissing, message).fix(format!(
+        "{}; or apply manifests/crds/member/ in {member}",
+        join(member)
+    ))
 }
 
 /// Reports that the exports do not name a member among their consumers.

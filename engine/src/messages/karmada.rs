@@ -1,5 +1,6 @@
 //! Parts of a service that Karmada's own controllers manage, or have left behind.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use causeway::domain::{ClusterName, ServiceKey};
@@ -76,6 +77,19 @@ pub(crate) fn imported_in(
         key,
         format!("Karmada's own controllers import {key}; {what}"),
     )
+}
+
+/// Reports that the caller could not read the ServiceImport of the hub by which Karmada may import
+/// the service.
+pub(crate) fn import_unread(key: &ServiceKey, why: &dyn fmt::Display) -> Diagnosis {
+    let (namespace, derived) = (&key.namespace, key.derived());
+    let message = format!(
+        "Karmada may import {key}: the hub has Service {derived}, and ServiceImport {key} of the \
+         hub could not be read: {why}"
+    );
+    Diagnosis::new(Reason::ImportNotRead, message).fix(format!(
+        "look with the right to list ServiceImports in namespace {namespace} of the hub"
+    ))
 }
 
 fn delete_import(key: &ServiceKey) -> String {

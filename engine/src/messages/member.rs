@@ -40,7 +40,8 @@ impl fmt::Display for Refusal {
             Self::Configuration(error) => error.fmt(out),
             Self::AnotherCluster => out.write_str(
                 "its API server is another cluster's now (the UID of kube-system changed); \
-                 unjoin it and join it again if that is meant",
+                 if that is meant, unjoin it and join it again, or delete the Cluster of a \
+                 ClusterProfile",
             ),
             Self::DuplicateOf(elder) => write!(
                 out,
@@ -70,8 +71,7 @@ impl fmt::Display for ConfigurationError {
             Self::NamespaceNotWatched(namespace) => write!(
                 out,
                 "its Secret is in namespace {namespace}, where causeway-controller does not look \
-                 for any; start causeway-controller with --secret-namespace={namespace}, or \
-                 {JOIN_AGAIN}"
+                 for any; start causeway-controller with --secret-namespace={namespace}"
             ),
             Self::SecretsUnreadable { namespace, failure } => write!(
                 out,

@@ -8,7 +8,7 @@ use causeway::api::multicluster::{
 };
 use causeway::api::ownership::{self, Marks, NAMESPACE_OWNER, NATIVE_OWNER};
 use causeway::api::{bounds, labels};
-use causeway::domain::{Consumers, Failover, FieldErrors, Reach};
+use causeway::domain::{Consumers, Failover, FieldError, FieldErrors, Reach};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use string_cache::DefaultAtom;
@@ -44,7 +44,8 @@ pub struct ExportView {
     pub reach: Option<Reach>,
     /// Clusters that import it.
     pub consumers: Consumers,
-    /// Errors in its annotations; the values are ignored.
+    /// Errors in its annotations, and fields of its spec that cannot be read; the values are
+    /// ignored.
     pub(crate) misread: FieldErrors,
     /// Its annotations for which its namespace may have defaults.
     annotations: Option<Box<Annotations>>,
@@ -130,6 +131,11 @@ impl ExportView {
         self.consumers = Consumers::read(consumers, &mut |error| misread.push(error));
         self.reach = Reach::of_service(meta, |error| misread.push(error));
         effective.place(&mut misread);
+        let unreadable = self.spec.unreadable.iter();
+        misread.extend(unreadable.map(|(field, value)| {
+            let detail = "must be as manifests/crds/member/ defines it";
+            FieldError::invalid(format!("spec.{field}"), value.as_str(), detail)
+        }));
         (self.failover, self.misread) = (failover, misread);
     }
 

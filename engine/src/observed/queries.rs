@@ -17,7 +17,6 @@ use super::service::ServiceView;
 use super::tiers::NotedTiers;
 use crate::model::slice::Exposure;
 use crate::model::{LeftOut, MemberState, Needs, TimePoint};
-use crate::problem::Gap;
 
 impl Index {
     /// Returns the hub's identity: the UID of its kube-system namespace.
@@ -281,37 +280,6 @@ impl Index {
     /// Lists the names of the engaged members.
     pub fn member_names(&self) -> impl ExactSizeIterator<Item = &ClusterName> + Clone {
         self.members.keys()
-    }
-
-    /// Returns the time since which a consumer lacks that object of a service that Karmada manages.
-    pub(crate) fn gap_since(&self, key: &ServiceKey, gap: &Gap) -> Option<TimePoint> {
-        self.gaps.of(key, gap)
-    }
-
-    /// Returns the time since which a slice disagrees with that of Kubernetes on readiness.
-    pub(crate) fn disagrees_since(
-        &self,
-        key: &ServiceKey,
-        slice: &(ClusterName, Arc<str>),
-    ) -> Option<TimePoint> {
-        self.disagreements.of(key, slice)
-    }
-
-    /// Lists the noted nodes by which the providers of a service are reached.
-    pub(crate) fn entry_nodes(
-        &self,
-        key: &ServiceKey,
-    ) -> impl Iterator<Item = &(ClusterName, Box<str>)> {
-        self.entry_nodes.all(key)
-    }
-
-    /// Returns the time since which a node of a provider leads to endpoints of a service.
-    pub(crate) fn entered_since(
-        &self,
-        key: &ServiceKey,
-        node: &(ClusterName, Box<str>),
-    ) -> Option<TimePoint> {
-        self.entry_nodes.of(key, node)
     }
 
     /// Returns the tiers and shares of a service in a consumer as of the last plan.

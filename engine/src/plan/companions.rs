@@ -93,7 +93,8 @@ impl Companions {
                 self.entry_nodes.extend(nodes);
             }
             Err(NoEntry::Unknown(_)) => {
-                let known = index.entry_nodes(key).filter(|(name, _)| name == provider);
+                let known = index.entry_nodes.all(key);
+                let known = known.filter(|(name, _)| name == provider);
                 self.entry_nodes.extend(known.cloned());
             }
             Err(_) => {}

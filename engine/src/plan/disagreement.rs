@@ -55,6 +55,6 @@ fn patience_end(
     now: TimePoint,
 ) -> TimePoint {
     let noted = (provider.clone(), slice.clone());
-    let since = index.disagrees_since(key, &noted).unwrap_or(now);
+    let since = index.disagreements.of(key, &noted).unwrap_or(now);
     since.after(PATIENCE)
 }

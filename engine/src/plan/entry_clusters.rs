@@ -4,7 +4,8 @@
 //! The status of the MultiClusterService lists the addresses of the entry clusters that can serve.
 //! An address leaves it only by evidence: the cluster was observed without the address, no provider
 //! has a usable endpoint, or the hub no longer wants the cluster. An unreachable cluster retains
-//! its addresses, unless the service requests otherwise and another entry cluster serves.
+//! its addresses, unless the service requests otherwise and another entry cluster serves. A cluster
+//! in Pull mode that has lost its credentials retains them while a member holds copies from it.
 
 use std::collections::BTreeMap;
 
@@ -72,15 +73,6 @@ pub(crate) enum NoAddress {
     Pending(Option<Timestamp>),
 }
 
-/// Objects that an entry cluster should hold.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EntryObjects<'a> {
-    /// Exposed ports of its Service, under its own names for them.
-    pub(super) offered: &'a [ServicePort],
-    /// Copies of the providers' slices.
-    pub(super) copies: &'a DesiredCopies,
-}
-
 /// Whether a provider has an endpoint that clients of an entry cluster reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Usable {
@@ -90,16 +82,16 @@ enum Usable {
 }
 
 impl EntryClusters {
-    /// Decides the use of each entry cluster. `members` has the objects that it should hold, `uses`
-    /// the entry clusters that the service does not use as they are.
+    /// Decides the use of each entry cluster. `members` has the exposed ports of its Service and
+    /// the copies that it should hold, `uses` the entry clusters that the service does not use as
+    /// they are.
     pub(super) fn of(
         request: &Request<'_>,
-        placement: &Placement,
-        members: &BTreeMap<&ClusterName, EntryObjects<'_>>,
+        names: &[&ClusterName],
+        members: &BTreeMap<&ClusterName, (&[ServicePort], &DesiredCopies)>,
         uses: ProviderUses,
     ) -> Self {
-        let consumers = placement.consumers();
-        let all = consumers.map(|name| {
+        let all = names.iter().map(|&name| {
             let entry = Planner {
                 request,
                 name,
@@ -255,7 +247,8 @@ impl EntryCluster {
 struct Planner<'a> {
     request: &'a Request<'a>,
     name: &'a ClusterName,
-    desired: Option<EntryObjects<'a>>,
+    /// Exposed ports under the Service's own names for them, and the desired copies.
+    desired: Option<(&'a [ServicePort], &'a DesiredCopies)>,
     uses: &'a ProviderUses,
 }
 
@@ -326,7 +319,7 @@ impl Planner<'_> {
     /// Returns whether the Service of the cluster leads to any ready endpoint. An endpoint of
     /// another cluster counts once the entry cluster holds it.
     fn usable(&self, member: &Member, service: &ServiceView) -> Usable {
-        let Some(desired) = self.desired else {
+        let Some((offered, copies)) = self.desired else {
             return Usable::Unknown;
         };
         let Request {
@@ -336,7 +329,7 @@ impl Planner<'_> {
             ..
         } = *self.request;
         let network = index.network(self.name);
-        let frontend = Frontend::new(desired.offered, Some(service));
+        let frontend = Frontend::new(offered, Some(service));
         let mut is_known = true;
         for provider in self.request.providers {
             let entry = provider.entry((index, key), exposure, &network);
@@ -350,13 +343,13 @@ impl Planner<'_> {
             if provider.name == self.name {
                 return Usable::Yes;
             }
-            let tiers = desired.copies.tiers.as_ref();
+            let tiers = copies.tiers.as_ref();
             let role = tiers.map_or(Some(EndpointRole::Ready), |tiers| tiers.role(provider.name));
             let is_used = matches!(role, Some(EndpointRole::Ready | EndpointRole::Standby));
             if !is_used || leads_to_own_pods(service) {
                 continue;
             }
-            let mut wanted = desired.copies.wanted.iter();
+            let mut wanted = copies.wanted.iter();
             let is_held = wanted.any(|(name, copy)| {
                 copy.provider() == provider.name && member.copy(key, name).is_some()
             });

@@ -47,10 +47,10 @@ pub(super) fn leave_to_karmada(
     let apart: Vec<_> = apart.collect();
     let undelivered = copies.leave_to_karmada(index, member, key, Exposure::Native);
     let undelivered = undelivered.into_iter().chain(apart);
-    let endpoints = undelivered.map(|lacked| Gap::Endpoints {
+    let endpoints = undelivered.map(|(provider, slice)| Gap::Endpoints {
         consumer: consumer(),
-        provider: lacked.provider,
-        slice: lacked.slice,
+        provider,
+        slice,
     });
     let behind = member.karmadas_slices(key).filter(|(slice, theirs)| {
         let mut providers = providers.iter();
@@ -82,7 +82,7 @@ pub(super) fn report(
 ) -> Desired {
     let (index, key, now) = (inputs.index, inputs.key, inputs.now);
     let until = |lack: &Gap| {
-        let since = index.gap_since(key, lack).unwrap_or(now);
+        let since = index.gaps.of(key, lack).unwrap_or(now);
         since.after(PATIENCE)
     };
     let (old, new): (Vec<_>, Vec<_>) = gaps.iter().partition(|lack| until(lack) <= now);

@@ -1,5 +1,5 @@
-//! Annotations of a service that causeway does not follow. A mistake in them is no reason to
-//! withdraw endpoints: causeway reports it and plans without them.
+//! Annotations and fields of a service that causeway does not follow. A mistake in them is no
+//! reason to withdraw endpoints: causeway reports it and plans without them.
 
 use causeway::api::labels;
 use causeway::domain::{Failover, FieldErrors, Unreachable};
@@ -9,7 +9,7 @@ use crate::observed::service::{ServiceKind, ServiceView};
 /// Annotations of a service that are not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotFollowed<'a> {
-    /// Unreadable annotations.
+    /// Unreadable annotations and fields.
     pub misread: &'a FieldErrors,
     /// Whether the earliest time of [`labels::UNREACHABLE`] is used instead of an earlier one.
     pub uses_earliest: bool,

@@ -5,7 +5,9 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, cluster, mcs, namespace, node, service, slice};
+use crate::fixtures::objects::{
+    Kind, Object, cluster, foo, mcs, namespace, node, service, slice, source,
+};
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, env, key, name};
 use crate::lists::need_nodes;
@@ -35,13 +37,10 @@ fn reached(services: &[Service], slices: &[EndpointSlice]) -> Vec<String> {
 fn provided() -> Environment {
     let mut env = env();
     for (member, address) in [("member1", "10.1.0.5"), ("member2", "10.2.0.5")] {
-        let source = slice("foo-abc", "foo").port("http", 8080).endpoint(address);
         env.member(member);
-        env.on(member, service("foo").port("http", 80));
-        env.on(member, source);
+        env.on(member, foo()).on(member, source(address));
     }
-    env.member("member3");
-    env.on_hub(service("foo").port("http", 80)).settle();
+    env.member("member3").on_hub(foo()).settle();
     env
 }
 

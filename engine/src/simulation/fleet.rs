@@ -11,7 +11,7 @@ use super::kind::{Fleet, MEMBERS};
 use super::step::{At, Outage, Step};
 use crate::fixtures::annotations::located;
 use crate::fixtures::objects::{
-    Kind, NAMESPACE, Object, export, forged, import, mcs, service, slice,
+    Kind, NAMESPACE, Object, export, foo, forged, import, is_ours, mcs, name_of, service, slice,
 };
 use crate::fixtures::{Environment, GRACE, env, key};
 use crate::model::served::{ImportFields, ServedImports};
@@ -448,10 +448,6 @@ fn join(env: &mut Environment, member: &str) {
     }
 }
 
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
-
 fn with_ports(slice: Object) -> Object {
     slice.port("http", 8080).port("grpc", 8081)
 }
@@ -499,15 +495,6 @@ fn chosen(bits: u8) -> Vec<&'static str> {
     let is_chosen = |index: &usize| bits & (1 << index) != 0;
     let chosen = (0..MEMBERS.len()).filter(is_chosen);
     chosen.map(|index| MEMBERS[index]).collect()
-}
-
-pub(super) fn is_ours(object: &Value) -> bool {
-    !object["metadata"]["labels"][labels::HUB].is_null()
-}
-
-fn name_of(object: &Value) -> String {
-    let name = object["metadata"]["name"].as_str();
-    name.expect("a name").to_owned()
 }
 
 /// Returns the sort key of objects: an export is ordered by the time that causeway wrote on it,

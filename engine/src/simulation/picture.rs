@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use causeway::api::labels;
 use serde_json::{Value, json};
 
-use super::fleet::is_ours;
 use crate::fixtures::Environment;
 use crate::fixtures::networks::without_numbers;
-use crate::fixtures::objects::{Kind, NAMESPACE};
+use crate::fixtures::objects::{Kind, NAMESPACE, is_ours};
 
 /// Returns the objects of the members, without identities, versions and times. Asserts that
 /// addresses and owners are the desired ones.

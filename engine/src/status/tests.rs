@@ -4,7 +4,7 @@ use causeway::api::condition::TRUE;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::objects::{Kind, NAMESPACE, Object, mcs, service, slice};
+use crate::fixtures::objects::{Kind, NAMESPACE, Object, foo, mcs, slice, source};
 use crate::fixtures::{Environment, env, key, name};
 use k8s_openapi::jiff::SignedDuration;
 
@@ -19,14 +19,6 @@ const TYPES: [&str; 4] = [
     names::ENDPOINT_SLICE_APPLIED,
     names::READY,
 ];
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
-
-fn source(address: &str) -> Object {
-    slice("foo-abc", "foo").port("http", 8080).endpoint(address)
-}
 
 fn exposure() -> Object {
     mcs("foo")
@@ -554,12 +546,7 @@ fn a_service_that_leads_to_its_own_node_alone_is_named_with_the_way_out() {
 #[test]
 fn a_service_without_the_address_families_of_its_endpoints_is_named() {
     let mut env = ready();
-    let six = |address: &str| {
-        slice("foo-abc", "foo")
-            .port("http", 8080)
-            .endpoint(address)
-            .with(json!({"addressType": "IPv6"}))
-    };
+    let six = |address: &str| source(address).with(json!({"addressType": "IPv6"}));
     env.off("member1", Kind::Slice, "foo-abc").settle();
     env.on("member1", six("fd00:1::5")).settle();
     assert_eq!(
@@ -593,7 +580,7 @@ fn clients_of_a_headless_service_are_bound_to_no_node() {
 fn ready_reports_that_no_provider_has_a_ready_endpoint() {
     let mut env = env();
     env.member("member1").member("member2");
-    env.on_hub(service("foo").port("http", 80));
+    env.on_hub(foo());
     env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]));
     let source = || slice("foo-abc", "foo").port("http", 8080);
     let unready = json!({"addresses": ["10.1.0.5"], "conditions": {"ready": false}});

@@ -4,8 +4,7 @@ use super::*;
 
 /// Returns the copy in member2, as it is stored.
 fn copy(env: &Environment) -> Value {
-    let name = env.copies("member2", "foo")[0].metadata.name.clone();
-    let name = name.expect("a name");
+    let name = env.only_copy().metadata.name.expect("a name");
     let stored = env.members["member2"].get(Kind::Slice, "shop", &name);
     stored.expect("a copy").clone()
 }
@@ -101,11 +100,7 @@ fn what_has_a_copys_name_is_reported_and_left_alone_and_no_member_is_listed_agai
              causeway's, in the way of a copy; kubectl -n shop delete endpointslice {name}"
         );
         assert_eq!(said, remedy);
-        assert!(
-            !env.log().iter().any(|line| line.contains("EndpointSlice")),
-            "{:?}",
-            env.log()
-        );
+        env.assert_writes(|line| !line.contains("EndpointSlice"));
         assert_eq!(env.listed_again, 0);
         env.assert_at_rest();
         env.off("member2", Kind::Slice, name)

@@ -1,7 +1,7 @@
 //! Stores that are restored from a snapshot: their versions run lower than the observed ones.
 
 use super::*;
-use crate::fixtures::objects::cluster;
+use crate::fixtures::objects::{cluster, drained};
 use crate::fixtures::server::Snapshot;
 use crate::fixtures::{member_event, name};
 use crate::model::Signal;
@@ -154,8 +154,7 @@ fn what_a_restored_hub_lists_counts_whatever_its_versions() {
             .settle();
     }
     env.restore_hub(snapshot).settle();
-    let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
-    env.on_hub(cluster("member1").with(drained)).pass(CONFIRMED);
+    env.on_hub(drained("member1", true)).pass(CONFIRMED);
     assert_eq!(env.addresses("member2", "foo"), Vec::<String>::new());
     let served = json!({"metadata": {"annotations": {labels::WITHDRAW: null}}});
     env.on_hub(cluster("member1").with(served)).settle();

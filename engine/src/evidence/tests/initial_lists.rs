@@ -25,12 +25,6 @@ fn exporting(services: usize) -> Environment {
     env
 }
 
-/// Returns the writes into members.
-fn written(env: &Environment) -> Vec<String> {
-    let log = env.log().into_iter();
-    log.filter(|line| !line.starts_with("hub")).collect()
-}
-
 fn deletions(env: &Environment) -> usize {
     let log = env.log();
     log.iter().filter(|line| line.contains(" delete ")).count()
@@ -78,7 +72,7 @@ fn what_an_initial_list_lacked_and_a_second_one_holds_was_never_gone() {
     let mut env = exposing(12);
     env.forgets("member1", Kind::Slice, 0).restart().pass(EARLY);
     env.remembers().pass(LATER);
-    assert_eq!(written(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
     env.assert_at_rest();
     env.off("member1", Kind::Slice, "s00-abc").settle();
     assert_eq!(deletions(&env), 2, "a deletion that is seen counts at once");
@@ -93,7 +87,7 @@ fn it_does_not_matter_who_lists_first() {
         let from = |member: &str| env.copies(member, "s00").len();
         assert_eq!((from("member2"), from("member3")), (1, 1), "{late}");
         env.remembers().pass(LATER);
-        assert_eq!(written(&env), Vec::<String>::new(), "{late}");
+        assert_eq!(env.member_log(), Vec::<String>::new(), "{late}");
     }
 }
 
@@ -105,7 +99,7 @@ fn a_member_that_is_engaged_again_is_compared_again() {
     env.list("member1").pass(EARLY);
     assert_eq!(deletions(&env), 0);
     env.remembers().pass(LATER);
-    assert_eq!(written(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
 }
 
 #[test]
@@ -120,7 +114,7 @@ fn cluster_made_again_under_its_name_is_compared_with_copies() {
     env.introduce("member1").list("member1").pass(EARLY);
     assert_eq!(deletions(&env), 0);
     env.remembers().pass(LATER);
-    assert_eq!(written(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
 }
 
 #[test]
@@ -145,7 +139,7 @@ fn a_cluster_that_copies_record_and_the_hubs_initial_list_lacks_is_unknown() {
     assert_eq!(env.index.hub_suspended_deletions(), 1);
     env.pass(LATER);
     assert_eq!(
-        (written(&env), env.index.hub_suspended_deletions()),
+        (env.member_log(), env.index.hub_suspended_deletions()),
         (Vec::new(), 0)
     );
 

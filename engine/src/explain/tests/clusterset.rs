@@ -1,11 +1,15 @@
 use causeway::api::labels;
 use serde_json::json;
 
-use super::{annotate, assert_said, backed, explained, foo, hold, source, terminate_namespace};
+use super::{
+    all, annotate, assert_said, backed, explained, foo, hold, source, terminate_namespace,
+};
 use crate::explain::{Diagnosis, explain};
 use crate::fixtures::objects::{Kind, Object, export, import, mcs, service};
 use crate::fixtures::{Environment, key};
 use crate::model::served::Served;
+use crate::model::{Failure, FailureKind};
+use crate::plan::Settings;
 use crate::reasons::Reason;
 
 /// Returns `shop/foo`, which a exports and both members import.
@@ -24,6 +28,27 @@ fn an_exported_service_is_explained_in_every_cluster_with_the_namespace() {
     let consumers = exposure.consumers.iter().map(|one| one.cluster.as_str());
     let consumers: Vec<_> = consumers.collect();
     assert_eq!(consumers, ["a", "b"], "the exporter imports it too");
+}
+
+#[test]
+fn refused_imports_of_the_hub_are_unknown_beside_karmadas_service() {
+    let mut env = exported();
+    let is_unread = |env: &Environment| {
+        let (mut hub, members) = env.lists();
+        hub.imports = Err(Failure::new(FailureKind::Forbidden, "no"));
+        let settings = Settings::reported(&hub, &members, &key("foo"));
+        let explanation = explain(&hub, &members, &settings, &key("foo"), env.now());
+        let diagnoses = all(&explanation);
+        let mut reasons = diagnoses.iter().map(|one| one.reason);
+        let is_unread = reasons.any(|reason| reason == Reason::ImportNotRead);
+        assert_eq!(explanation.is_wrong_only_where_unread(), is_unread);
+        assert_eq!(explanation.ready, !is_unread, "{diagnoses:#?}");
+        is_unread
+    };
+    assert!(!is_unread(&env));
+    env.on_hub(service("derived-foo").port("http", 80)).settle();
+    assert!(is_unread(&env));
+    assert!(explained(&env).ready);
 }
 
 #[test]
@@ -112,7 +137,8 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
                 },
                 false,
                 Reason::DefinitionMissing,
-                "kubectl mcs join c",
+                "kubectl mcs join c --member-kubeconfig FILE; \
+                 or apply manifests/crds/member/ in c",
             ),
             (
                 "somebody's Service of the derived name",
@@ -164,10 +190,9 @@ fn an_export_beyond_the_quota_is_reported_though_the_other_exports_are_not_seen(
     lists
         .exports
         .retain(|one| one.metadata.name.as_deref() == Some("bar"));
-    let settings = crate::plan::Settings::default();
-    let bar = crate::fixtures::key("bar");
-    let explanation = crate::explain::explain(&hub, &members, &settings, &bar, env.now());
-    let all = super::all(&explanation);
+    let settings = Settings::default();
+    let explanation = explain(&hub, &members, &settings, &key("bar"), env.now());
+    let all = all(&explanation);
     let reported = all.iter().any(|one| one.reason == Reason::QuotaExceeded);
     assert!(reported, "{all:#?}");
 }

@@ -221,6 +221,18 @@ fn what_is_wrong_with_a_member_is_reported() {
                 "kubectl mcs tunnel",
             ),
             (
+                "the consumer of a ClusterProfile is out of reach",
+                |env| {
+                    let labels = json!({labels::PROFILE_NAMESPACE: "fleet"});
+                    env.on_hub(cluster("b").with(json!({"metadata": {"labels": labels}})));
+                    env.lose("b");
+                    env.on("a", source(&["10.1.0.3"])).settle()
+                },
+                false,
+                Reason::MemberUnreachable,
+                "kubectl -n fleet get clusterprofile b -o yaml",
+            ),
+            (
                 "pods in a member that is not named",
                 |env| {
                     env.member("c")

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::*;
+use crate::messages::cluster::AccessSource;
 use crate::messages::copies::Slice;
 use crate::messages::endpoint::Endpoint;
 use crate::messages::profiles;
@@ -206,7 +207,7 @@ fn words(reason: Reason) -> Words {
         }]);
         entry_clusters::diagnosis(key, one, &EntryCluster { addresses, state }).into()
     };
-    let since = midnight();
+    let (since, stored) = (midnight(), AccessSource::Cluster);
     match reason {
         R::Copied => endpoint.copied().into(),
         R::EntryCopied => endpoint.by_entry(&node, &[], true).into(),
@@ -270,13 +271,14 @@ fn words(reason: Reason) -> Words {
         }
         R::MemberTerminating => cluster::terminating(one).into(),
         R::DuplicateMember => cluster::refused(one, &Refusal::DuplicateOf(two.clone())).into(),
-        R::Drained => cluster::unused(one, Unused::Drained).into(),
-        R::ProviderTtlExpired => cluster::unused(one, Unused::TtlExpired).into(),
-        R::MemberUnreachable => cluster::not_ready(one, &not_ready(R::Unreachable), false).into(),
-        R::MemberRefused => cluster::not_ready(one, &not_ready(R::Refused), false).into(),
+        R::Drained => cluster::unused(one, Unused::Drained, stored).into(),
+        R::ProviderTtlExpired => cluster::unused(one, Unused::TtlExpired, stored).into(),
+        R::MemberUnreachable => cluster::not_ready(one, &not_ready(R::Unreachable), stored).into(),
+        R::MemberRefused => cluster::not_ready(one, &not_ready(R::Refused), stored).into(),
         R::MemberPending => cluster::not_engaged(one).into(),
         R::MemberNotRead => cluster::unread(one, &super::refused()).into(),
         R::NamespaceNotRead => native::namespace_unread(key, &super::refused()).into(),
+        R::ImportNotRead => karmada::import_unread(key, &super::refused()).into(),
         R::DeletionsSuspended => cluster::suspended(one, &not_ready(reason)).into(),
         R::DefinitionMissing => exports::not_served(one, None).into(),
         R::NamespaceMissing => service::namespace("shop", one, NamespaceState::Missing).into(),
@@ -443,5 +445,33 @@ fn every_reason_has_a_sentence_and_every_problem_a_remedy() {
         assert_eq!(published, reason.as_str(), "{message}");
         assert!(message.split(' ').count() > 1, "{reason}: {message:?}");
         assert!(!message.contains("  "), "{reason}: {message:?}");
+    }
+}
+
+#[test]
+fn remedy_of_a_lost_member_names_the_source_of_its_access() {
+    let (one, profile) = (name("member1"), AccessSource::Profile("fleet"));
+    let (refused, unreachable) = (not_ready(Reason::Refused), not_ready(Reason::Unreachable));
+    let not_ready = |ready, source| Some(cluster::not_ready(&one, ready, source));
+    let unused = |source| cluster::unused(&one, Unused::TtlExpired, source);
+    let of_profile = "kubectl -n fleet get clusterprofile member1 -o yaml";
+    let rebuilt = "kubectl delete cluster member1";
+    let (join, agent) = ("kubectl mcs join member1", "kubectl mcs tunnel");
+    for (diagnosis, expected) in [
+        (not_ready(&unreachable, AccessSource::Cluster), join),
+        (not_ready(&unreachable, AccessSource::Tunnel), agent),
+        (not_ready(&unreachable, profile), of_profile),
+        (not_ready(&refused, AccessSource::Cluster), join),
+        (not_ready(&refused, AccessSource::Tunnel), join),
+        (not_ready(&refused, profile), of_profile),
+        (not_ready(&refused, profile), rebuilt),
+        (unused(AccessSource::Cluster), join),
+        (unused(AccessSource::Tunnel), agent),
+        (unused(profile), of_profile),
+    ] {
+        let remedy = diagnosis.and_then(|one| one.remedy).expect("a remedy");
+        let names_join = remedy.contains("kubectl mcs join");
+        assert!(remedy.contains(expected), "{remedy}");
+        assert_eq!(names_join, expected == join, "{remedy}");
     }
 }

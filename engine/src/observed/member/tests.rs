@@ -7,17 +7,9 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, mcs, namespace, service, slice};
+use crate::fixtures::objects::{Kind, Object, foo, mcs, namespace, slice, source};
 use crate::fixtures::{Environment, GRACE, env, key, member_event, name, now};
 use crate::model::{Ack, MemberEvent, Refusal, Signal};
-
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
-
-fn source(address: &str) -> Object {
-    slice("foo-abc", "foo").port("http", 8080).endpoint(address)
-}
 
 /// Returns an environment in which member1 and member2 provide `foo` to member3.
 fn provided() -> Environment {
@@ -40,13 +32,6 @@ fn addresses(env: &Environment) -> Vec<String> {
     all
 }
 
-/// Asserts that all writes are of that kind.
-#[track_caller]
-fn assert_writes(env: &Environment, are: impl Fn(&str) -> bool) {
-    let log = env.log();
-    assert!(log.iter().all(|line| are(line)), "{log:?}");
-}
-
 /// Returns `foo`, which member1 and member2 provide to these consumers.
 fn exposed(consumers: &[&str]) -> Object {
     let exposed = mcs("foo").providers(&["member1", "member2"]);
@@ -60,7 +45,7 @@ fn an_unreachable_provider_keeps_what_it_gave() {
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
     env.pass(Duration::from_secs(86_400));
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
-    assert_writes(&env, |line| line.starts_with("hub"));
+    env.assert_writes(|line| line.starts_with("hub"));
     env.on("member2", source("10.2.0.6")).settle();
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.6"]);
 }
@@ -180,7 +165,7 @@ fn a_member_that_is_not_synced_is_never_written() {
         MemberState::Syncing,
         "nobody said who it is"
     );
-    assert_writes(&env, |line| !line.starts_with("member4"));
+    env.assert_writes(|line| !line.starts_with("member4"));
     env.identify("member4", "uid-of-4", (1, 34))
         .list("member4")
         .settle();
@@ -193,7 +178,7 @@ fn an_unreachable_consumer_is_not_written_and_catches_up() {
     env.lose("member3")
         .on("member1", source("10.1.0.6"))
         .settle();
-    assert_writes(&env, |line| line.starts_with("hub"));
+    env.assert_writes(|line| line.starts_with("hub"));
     assert_eq!(env.writes("foo", "member3"), []);
     env.list("member3").settle();
     assert_eq!(addresses(&env), ["10.1.0.6", "10.2.0.5"]);
@@ -278,7 +263,7 @@ fn write_answer_precedes_the_watch_and_older_events() {
     env.on("member1", source("10.1.0.7")).settle();
     // The watch shows both versions now, the older first.
     env.forget_writes().reconnect("member3").settle();
-    assert_writes(&env, |line| !line.starts_with("member3"));
+    env.assert_writes(|line| !line.starts_with("member3"));
     assert_eq!(addresses(&env), ["10.1.0.7", "10.2.0.5"]);
 }
 
@@ -290,7 +275,7 @@ fn event_of_an_older_version_restores_no_service() {
         .settle();
     env.on_hub(foo().port("grpc", 81).port("dns", 53)).settle();
     env.forget_writes().reconnect("member3").settle();
-    assert_writes(&env, |line| !line.starts_with("member3"));
+    env.assert_writes(|line| !line.starts_with("member3"));
     assert_eq!(
         env.service("member3", "foo").expect("a Service")["spec"]["ports"]
             .as_array()
@@ -334,7 +319,8 @@ fn a_member_that_is_suddenly_another_cluster_is_not_listened_to() {
     .settle();
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
     let message = "False ServiceAppliedFailed: 1 of 3 clusters: member1 its API server is another cluster's now (the UID of \
-                   kube-system changed); unjoin it and join it again if that is meant";
+                   kube-system changed); if that is meant, unjoin it and join it again, or delete \
+                   the Cluster of a ClusterProfile";
     assert_eq!(env.says("foo", "ServiceApplied"), message);
     env.identify("member1", "uid-of-member1", (1, 34))
         .list("member1")
@@ -357,7 +343,7 @@ fn a_cluster_that_is_joined_twice_counts_once() {
         MemberState::Refused(Refusal::DuplicateOf(name("member1")))
     );
     assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"]);
-    assert_writes(&env, |line| !line.starts_with("again"));
+    env.assert_writes(|line| !line.starts_with("again"));
     assert_eq!(
         env.says("foo", "ServiceApplied"),
         format!("False ServiceAppliedFailed: 1 of 4 clusters: again {refused}")

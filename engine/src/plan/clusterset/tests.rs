@@ -18,7 +18,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use crate::fixtures::objects::{
-    Kind, NAMESPACE, Object, cluster, export, foo, forged, import, mcs, namespace, service, slice,
+    Kind, NAMESPACE, Object, cluster, drained, export, foo, forged, import, mcs, namespace,
+    service, slice,
 };
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, GRACE, env, member_event};

@@ -2,11 +2,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use causeway::api::labels;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, service, slice, source};
 use crate::fixtures::{Environment, env, name};
 
 mod unfit;
@@ -26,12 +25,6 @@ fn provided(hub_service: Object, slices: impl IntoIterator<Item = Object>) -> En
 
 fn abc() -> Object {
     slice("foo-abc", "foo").port("http", 8080)
-}
-
-fn only_copy(env: &Environment) -> EndpointSlice {
-    let mut copies = env.copies("member2", "foo");
-    assert_eq!(copies.len(), 1);
-    copies.remove(0)
 }
 
 #[test]
@@ -59,7 +52,7 @@ fn a_copy_keeps_addresses_hostname_zone_conditions_and_ports_alone() {
         json!({"ports": [{"name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "h2c"}]}),
     );
     let env = provided(foo(), [source]);
-    let copy = only_copy(&env);
+    let copy = env.only_copy();
     let kept = json!([{
         "addresses": ["10.1.0.5"], "hostname": "foo-0", "zone": "a",
         "conditions": {"ready": false, "serving": true, "terminating": true},
@@ -75,7 +68,7 @@ fn a_copy_keeps_addresses_hostname_zone_conditions_and_ports_alone() {
 #[test]
 fn a_copy_says_where_it_comes_from_and_on_whose_behalf() {
     let env = provided(foo(), [abc().endpoint("10.1.0.5")]);
-    let meta = only_copy(&env).metadata;
+    let meta = env.only_copy().metadata;
     let source = env.members["member1"]
         .get(crate::fixtures::objects::Kind::Slice, "shop", "foo-abc")
         .expect("a source");
@@ -106,7 +99,7 @@ fn a_copy_says_where_it_comes_from_and_on_whose_behalf() {
 fn copies_of_a_headless_service_are_labelled() {
     for (service, expected) in [(foo(), None), (foo().headless(), Some(""))] {
         let mut env = provided(service, [abc().endpoint("10.1.0.5")]);
-        let labels = only_copy(&env).metadata.labels.expect("labels");
+        let labels = env.only_copy().metadata.labels.expect("labels");
         let label = labels.get(labels::HEADLESS_SERVICE);
         assert_eq!(label.map(String::as_str), expected);
         env.assert_at_rest();
@@ -266,10 +259,7 @@ fn copies_are_no_sources_though_everybody_provides_and_consumes() {
         ("member2", "10.2.0.5"),
         ("member3", "10.3.0.5"),
     ] {
-        env.on(
-            member,
-            slice("foo-abc", "foo").port("http", 8080).endpoint(address),
-        );
+        env.on(member, source(address));
     }
     env.settle();
     let sorted = |cluster| {
@@ -392,7 +382,7 @@ fn the_only_port_may_have_no_name() {
     env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
         .settle();
     assert_eq!(
-        json_of(&only_copy(&env).ports),
+        json_of(&env.only_copy().ports),
         json!([{"name": "", "port": 8080, "protocol": "TCP"}])
     );
     env.assert_at_rest();
@@ -421,7 +411,7 @@ fn under_a_preference_every_endpoint_bears_hints_of_its_own() {
             foo().with(json!({"spec": {"trafficDistribution": preference}})),
             [source()],
         );
-        let endpoints = json_of(&only_copy(&env).endpoints);
+        let endpoints = json_of(&env.only_copy().endpoints);
         for (index, for_zones) in for_zones.iter().enumerate() {
             assert_eq!(
                 endpoints[index]["hints"]["forZones"], *for_zones,
@@ -448,7 +438,7 @@ fn hints_follow_the_preference_of_the_consumers_own_service() {
     env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
         .settle();
     assert_eq!(
-        json_of(&only_copy(&env).endpoints[0].hints),
+        json_of(&env.only_copy().endpoints[0].hints),
         json!({"forZones": [{"name": "member1.remote"}]})
     );
 }

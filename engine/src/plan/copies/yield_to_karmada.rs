@@ -16,16 +16,6 @@ use crate::observed::Index;
 use crate::observed::member::Member;
 use crate::plan::providers::{Provider, candidates};
 
-/// Slice of a provider with ready endpoints that neither causeway nor Karmada delivers to a
-/// consumer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Undelivered {
-    /// Provider.
-    pub provider: ClusterName,
-    /// Name of the slice in the provider.
-    pub slice: Arc<str>,
-}
-
 impl DesiredCopies {
     /// Yields the endpoints to Karmada's slices behind the exposure's Service. Causeway creates no
     /// copy, and deletes one once Karmada's slice of the same source in the consumer has the copy's
@@ -39,7 +29,7 @@ impl DesiredCopies {
         consumer: &Member,
         key: &ServiceKey,
         exposure: Exposure,
-    ) -> Vec<Undelivered> {
+    ) -> Vec<(ClusterName, Arc<str>)> {
         let (hub, service) = (index.hub_uid(), &exposure.service(key));
         self.leave_entries(index, consumer, key, service);
         let mut undelivered = Vec::new();
@@ -56,10 +46,7 @@ impl DesiredCopies {
             let serves = stands.is_some_and(|own| wanted.compare(&own.view) != CopyState::Outdated);
             let is_apart = wanted.template.is_of_entry();
             if !serves && !is_apart && is_ready(&wanted.source) {
-                undelivered.push(Undelivered {
-                    provider: wanted.provider().clone(),
-                    slice: wanted.name.clone(),
-                });
+                undelivered.push((wanted.provider().clone(), wanted.name.clone()));
             }
             if own.is_none() {
                 unwanted.insert(name.clone(), Ruling::Hold(Hold::LeftToKarmada));
@@ -75,7 +62,7 @@ impl DesiredCopies {
                 && holds_other_form(consumer, key, (hub, exposure), form)
             {
                 *decision = OfProvider::All(Ruling::Hold(Hold::LeftToKarmada));
-                undelivered.retain(|lacked| lacked.provider != *provider);
+                undelivered.retain(|(lacking, _)| lacking != provider);
             }
         }
         undelivered
@@ -201,7 +188,7 @@ pub(crate) fn undelivered_apart(
     key: &ServiceKey,
     hub: &str,
     provider: &Provider<'_>,
-) -> Vec<Undelivered> {
+) -> Vec<(ClusterName, Arc<str>)> {
     let name = provider.name.as_str();
     let mut copies = consumer.copies(key).map(|(_, copy)| &copy.view);
     let is_held = copies.any(|copy| {
@@ -213,10 +200,7 @@ pub(crate) fn undelivered_apart(
         let theirs = consumer.karmadas_slice(key, &karmadas_name("", name, slice));
         theirs.is_none() && source.as_ref().is_ok_and(|source| is_ready(source))
     });
-    let lacked = lacked.map(|(slice, _)| Undelivered {
-        provider: provider.name.clone(),
-        slice: slice.clone(),
-    });
+    let lacked = lacked.map(|(slice, _)| (provider.name.clone(), slice.clone()));
     lacked.collect()
 }
 

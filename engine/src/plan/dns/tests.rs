@@ -5,7 +5,7 @@ use causeway::api::{condition, labels};
 use serde_json::{Value, json};
 
 use super::TARGETS_MAX;
-use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, drained, mcs, service, slice};
 use crate::fixtures::{Environment, env, hub_event};
 use crate::model::{Failure, FailureKind, HubEvent, Signal};
 
@@ -117,11 +117,6 @@ fn terminating_service_leaves_the_name_and_the_status() {
         ready(&env),
         "False ServiceAppliedFailed: 1 of 2 clusters: member1 is deleting its Service shop/foo"
     );
-}
-
-fn drained(name: &str, drained: bool) -> Object {
-    let value = if drained { "true" } else { "false" };
-    cluster(name).with(json!({"metadata": {"annotations": {labels::WITHDRAW: value}}}))
 }
 
 #[test]

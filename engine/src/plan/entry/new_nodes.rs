@@ -34,7 +34,7 @@ impl Entry {
     ) -> Self {
         let since = |one: &EntryEndpoint| {
             let node = one.node.clone().filter(|_| one.is_ready())?;
-            let noted = index.entered_since(key, &(provider.clone(), node));
+            let noted = index.entry_nodes.of(key, &(provider.clone(), node));
             Some(noted.unwrap_or(now))
         };
         let oldest = self.endpoints.iter().filter_map(since).min();
@@ -68,7 +68,7 @@ pub(crate) fn again_at(
     nodes: &BTreeSet<EntryNode>,
     now: TimePoint,
 ) -> Option<TimePoint> {
-    let since = |node| index.entered_since(key, node).unwrap_or(now);
+    let since = |node| index.entry_nodes.of(key, node).unwrap_or(now);
     let ends = nodes.iter().map(|node| since(node).after(SYNC));
     ends.filter(|end| *end > now).min()
 }

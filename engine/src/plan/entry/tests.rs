@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use causeway::api::labels;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use crate::fixtures::objects::{
@@ -43,15 +42,9 @@ fn provided(reach: &str, own: Value) -> Environment {
     env
 }
 
-fn only_copy(env: &Environment) -> EndpointSlice {
-    let mut copies = env.copies("member2", "foo");
-    assert_eq!(copies.len(), 1, "{copies:?}");
-    copies.remove(0)
-}
-
 /// Returns the addresses of a copy's endpoints, each with whether it is ready, and its port.
 fn reached(env: &Environment) -> (Vec<(String, Option<bool>)>, Option<i32>) {
-    let copy = only_copy(env);
+    let copy = env.only_copy();
     let endpoints = copy.endpoints.iter();
     let endpoints = endpoints.map(|endpoint| {
         let ready = endpoint.conditions.as_ref().and_then(|all| all.ready);
@@ -91,7 +84,7 @@ fn another_network_gets_the_nodes_that_endpoints_are_on() {
         reached(&env),
         (nodes.to_vec(), node_port(&env, "member1", "foo"))
     );
-    let copy = only_copy(&env);
+    let copy = env.only_copy();
     assert_eq!(copy.endpoints[0].node_name, None);
     assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }
@@ -521,7 +514,7 @@ fn tiers_count_the_pods_behind_an_entry() {
         .providers(&["member1", "member2"]);
     env.on_hub(both.annotated(&json!({labels::PREFER: "local, any"})))
         .pass(Duration::from_secs(40));
-    let standby = only_copy(&env).metadata.annotations.unwrap_or_default();
+    let standby = env.only_copy().metadata.annotations.unwrap_or_default();
     assert_eq!(
         standby.get(labels::STANDBY).map(String::as_str),
         Some("true")
@@ -620,7 +613,7 @@ fn order_of_endpoints_does_not_decide_conditions_of_an_entry() {
             .endpoint_with(pod("10.1.0.5", order[0]))
             .endpoint_with(pod("10.1.0.6", order[1]));
         env.on("member1", both).settle();
-        let copy = only_copy(&env);
+        let copy = env.only_copy();
         let conditions = copy.endpoints[0].conditions.as_ref();
         let terminating = conditions.and_then(|all| all.terminating);
         assert_eq!(terminating, Some(false), "{order:?}");
@@ -644,7 +637,7 @@ fn copy_of_an_entry_names_a_slice_that_exists() {
     let own = json!({"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}});
     let mut env = provided("node-ports", own);
     let source = |env: &Environment| {
-        let annotations = only_copy(env).metadata.annotations.unwrap_or_default();
+        let annotations = env.only_copy().metadata.annotations.unwrap_or_default();
         annotations.get(labels::SOURCE).cloned()
     };
     let before = source(&env);

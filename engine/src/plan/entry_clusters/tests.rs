@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use causeway::api::condition as names;
-use causeway::api::labels::{PREFER, UNREACHABLE, WITHDRAW};
+use causeway::api::labels::{PREFER, UNREACHABLE};
 use serde_json::{Value, json};
 
-use crate::fixtures::objects::{Kind, Object, cluster, foo, mcs, slice};
+use crate::fixtures::objects::{Kind, Object, drained, foo, mcs, slice};
 use crate::fixtures::{Environment, env, key, name};
 use crate::messages::entry_clusters::diagnosis;
 use crate::reasons::Reason;
@@ -213,8 +213,7 @@ fn address_of_a_provider_leaves_by_evidence_alone() {
         (
             "it is drained",
             |env| {
-                let drained = json!({"metadata": {"annotations": {WITHDRAW: "true"}}});
-                env.on_hub(cluster("member1").with(drained));
+                env.on_hub(drained("member1", true));
             },
             &["192.0.2.102"],
         ),
@@ -359,14 +358,37 @@ fn entry_clusters_unknown_since_a_restart_keep_the_last_addresses() {
 #[test]
 fn drained_entry_cluster_leaves_the_status() {
     let mut env = serving(entered());
-    let drained = json!({"metadata": {"annotations": {WITHDRAW: "true"}}});
-    env.on_hub(cluster("east").with(drained)).settle();
+    env.on_hub(drained("east", true)).settle();
     assert_eq!(status(&env), ["192.0.2.2"]);
     let ready = env.says("foo", names::READY);
     assert!(
         ready.contains("entry cluster east is not used (withdrawn)"),
         "{ready}"
     );
+}
+
+#[test]
+fn entry_cluster_that_lost_its_credentials_keeps_its_address() {
+    let mut env = env();
+    let typed = json!({"spec": {"type": "LoadBalancer"}});
+    for (entry, pod, ip) in [
+        ("east", "10.1.0.5", "192.0.2.1"),
+        ("west", "10.2.0.5", "192.0.2.2"),
+    ] {
+        let service = foo().with(typed.clone()).with(addressed(ip));
+        env.member(entry);
+        env.on(entry, service).on(entry, pods(pod, true));
+    }
+    let object = mcs("foo").load_balancer().providers(&ENTRIES);
+    env.on_hub(foo())
+        .on_hub(object.consumers(&ENTRIES))
+        .settle();
+    assert_eq!(status(&env), ["192.0.2.1", "192.0.2.2"]);
+    env.pull_without_credentials("east").settle();
+    assert_eq!(status(&env), ["192.0.2.1", "192.0.2.2"]);
+    let pull = json!({"spec": {"syncMode": "Pull"}});
+    env.on_hub(drained("east", true).with(pull)).settle();
+    assert_eq!(status(&env), ["192.0.2.2"]);
 }
 
 #[test]

@@ -33,13 +33,6 @@ fn ports(env: &Environment, cluster: &str) -> Vec<String> {
         .collect()
 }
 
-fn member_writes(env: &Environment) -> Vec<String> {
-    env.log()
-        .into_iter()
-        .filter(|line| !line.starts_with("hub"))
-        .collect()
-}
-
 #[test]
 fn a_service_that_is_replaced_by_force_costs_no_write_in_any_member() {
     let mut env = exposed(foo(), mcs("foo"));
@@ -55,7 +48,7 @@ fn a_service_that_is_replaced_by_force_costs_no_write_in_any_member() {
         "True EndpointSliceAppliedSuccess: EndpointSlices are propagated to target clusters."
     );
     env.pass(ALMOST).on_hub(foo()).settle();
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
     assert!(env.is_ready("foo"));
     env.assert_at_rest();
 }
@@ -104,7 +97,7 @@ fn a_second_replacement_has_a_grace_of_its_own() {
     env.pass(ALMOST).on_hub(foo()).settle();
     env.off_hub(Kind::Service, "foo").settle();
     env.pass(ALMOST);
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
 }
 
 #[test]
@@ -112,7 +105,7 @@ fn a_listed_port_that_is_removed_is_held_and_then_withdrawn() {
     let both = || service("foo").port("http", 80).port("grpc", 81);
     let mut env = exposed(both(), mcs("foo").port("http", 80).port("grpc", 81));
     env.on_hub(foo()).settle();
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
     let message = "False PortNotFound: Service shop/foo has no port grpc 81; it has http 80/TCP; what the clusters hold is \
                    kept until 2026-01-01T00:05:01Z";
     assert_eq!(env.says("foo", "Ready"), message);
@@ -136,7 +129,7 @@ fn a_listed_port_that_comes_back_in_time_costs_nothing() {
     env.on_hub(foo()).settle();
     env.pass(ALMOST).on_hub(both()).settle();
     env.pass(GRACE);
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
     assert!(env.is_ready("foo"));
 }
 
@@ -148,14 +141,14 @@ fn a_second_loss_of_a_port_has_a_grace_of_its_own() {
         env.on_hub(foo()).settle();
         env.pass(ALMOST).on_hub(both()).settle();
     }
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
 }
 
 #[test]
 fn a_port_that_is_renamed_is_held_under_its_name_where_the_name_was_listed() {
     let mut env = exposed(foo(), mcs("foo").port("http", 80));
     env.on_hub(service("foo").port("web", 80)).settle();
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
     let message = "False PortNotFound: Service shop/foo has no port http 80; it has web 80/TCP; what the clusters hold is \
                    kept until 2026-01-01T00:05:01Z";
     assert_eq!(env.says("foo", "Ready"), message);
@@ -260,12 +253,12 @@ fn a_restart_in_the_middle_of_a_grace_withdraws_nothing_before_a_grace_of_its_ow
     let mut env = exposed(foo(), mcs("foo"));
     env.off_hub(Kind::Service, "foo").settle();
     env.pass(ALMOST).restart().settle();
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
     let message = "False ServiceNotFound: the hub has no Service shop/foo; what the clusters hold is kept until \
                    2026-01-01T00:09:52Z";
     assert_eq!(env.says("foo", "Ready"), message);
     env.pass(ALMOST);
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
     env.pass(GRACE - ALMOST);
     assert!(env.service("member1", "foo").is_none() && env.copies("member2", "foo").is_empty());
 }
@@ -278,7 +271,7 @@ fn a_restart_in_the_middle_of_a_ports_grace_holds_the_port() {
     );
     env.on_hub(foo()).settle();
     env.restart().settle();
-    assert_eq!(member_writes(&env), Vec::<String>::new());
+    assert_eq!(env.member_log(), Vec::<String>::new());
     env.pass(ALMOST);
     assert_eq!(ports(&env, "member2"), ["http 80", "grpc 81"]);
     env.pass(GRACE - ALMOST);

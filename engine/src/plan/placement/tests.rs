@@ -2,10 +2,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use causeway::api::labels;
-
 use super::*;
-use crate::fixtures::objects::{Kind, cluster, foo, mcs, slice, source};
+use crate::fixtures::objects::{Kind, cluster, drained, foo, mcs, slice, source};
 use crate::fixtures::{Environment, env, name};
 
 /// Returns an environment of three members with pods of `foo` each, at `10.<n>.0.5`.
@@ -98,13 +96,8 @@ fn a_change_of_roles_touches_only_whom_it_concerns() {
                 .consumers(&["member2", "member3"]),
         )
         .settle();
-    let members: Vec<_> = env
-        .log()
-        .into_iter()
-        .filter(|line| !line.starts_with("hub"))
-        .collect();
     assert_eq!(
-        members,
+        env.member_log(),
         ["member3 create Service", "member3 create EndpointSlice"]
     );
     env.forget_writes()
@@ -114,11 +107,7 @@ fn a_change_of_roles_touches_only_whom_it_concerns() {
                 .consumers(&["member2"]),
         )
         .settle();
-    let mut members: Vec<_> = env
-        .log()
-        .into_iter()
-        .filter(|line| !line.starts_with("hub"))
-        .collect();
+    let mut members = env.member_log();
     members.sort();
     assert_eq!(
         members,
@@ -232,11 +221,8 @@ fn drained_cluster_without_credentials_loses_its_copies() {
     place_them(&mut env, &["member1"], &[]);
     env.pull_without_credentials("member1").settle();
     assert_eq!(env.addresses("member3", "foo"), ["10.1.0.5"]);
-    let drained = json!({
-        "metadata": {"annotations": {labels::WITHDRAW: "true"}},
-        "spec": {"syncMode": "Pull"},
-    });
-    env.on_hub(cluster("member1").with(drained)).settle();
+    let pull = json!({"spec": {"syncMode": "Pull"}});
+    env.on_hub(drained("member1", true).with(pull)).settle();
     let left = env.addresses("member3", "foo");
     assert!(left.is_empty(), "{left:?}");
 }
@@ -256,17 +242,14 @@ fn former_provider_without_credentials_loses_its_copies() {
 fn what_a_drained_member_provides_is_used_no_more_and_it_still_consumes() {
     let mut env = three();
     place_them(&mut env, &[], &[]);
-    let drained = |value: serde_json::Value| {
-        cluster("member1").with(json!({"metadata": {"annotations": {labels::WITHDRAW: value}}}))
-    };
-    env.on_hub(drained(json!("true"))).settle();
+    env.on_hub(drained("member1", true)).settle();
     assert_eq!(
         picture(&env),
         ["p 10.2.0.5 10.3.0.5", "p 10.3.0.5", "p 10.2.0.5"]
     );
     let message = "True Ready: shop/foo can be reached from 3 clusters, backed by 2 clusters; left out: member1 (withdrawn)";
     assert_eq!(env.says("foo", "Ready"), message);
-    env.on_hub(drained(json!("false"))).settle();
+    env.on_hub(drained("member1", false)).settle();
     assert_eq!(
         picture(&env),
         [
@@ -291,10 +274,7 @@ fn a_service_whose_only_provider_is_drained_is_not_ready_and_nothing_else_is_sai
     };
     let before = others(&env);
     env.forget_writes();
-    let drained = |value: &str| {
-        cluster("member1").with(json!({"metadata": {"annotations": {labels::WITHDRAW: value}}}))
-    };
-    env.on_hub(drained("true")).settle();
+    env.on_hub(drained("member1", true)).settle();
     assert_eq!(env.addresses("member2", "foo"), Vec::<String>::new());
     let message = "False NoProviders: no cluster backs shop/foo: member1 (withdrawn)";
     assert_eq!(env.says("foo", "Ready"), message);
@@ -302,7 +282,7 @@ fn a_service_whose_only_provider_is_drained_is_not_ready_and_nothing_else_is_sai
     assert_eq!(reported, ["NoProviders"]);
     assert_eq!(others(&env), before);
     env.assert_at_rest();
-    env.on_hub(drained("false")).settle();
+    env.on_hub(drained("member1", false)).settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
     assert_eq!(others(&env), before);

@@ -4,7 +4,7 @@ use causeway::api::labels;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::objects::{Kind, cluster, mcs, service, slice};
+use crate::fixtures::objects::{Kind, drained, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -34,14 +34,13 @@ fn use_of(env: &Environment, provider: &str) -> ProviderUse {
 
 #[test]
 fn provider_is_used_unless_a_request_or_evidence_excludes_it() {
-    let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
     let env = provided(None);
     assert_eq!(use_of(&env, "member2"), ProviderUse::Used);
     let not_joined = ProviderUse::Unused(Unused::NotJoined);
     assert_eq!(use_of(&env, "member9"), not_joined);
 
     let mut env = provided(None);
-    env.on_hub(cluster("member2").with(drained)).settle();
+    env.on_hub(drained("member2", true)).settle();
     let expected = ProviderUse::Unused(Unused::Drained);
     assert_eq!(use_of(&env, "member2"), expected);
 

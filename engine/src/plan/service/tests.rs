@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use causeway::api::labels;
 
-use crate::fixtures::objects::{Kind, Object, foo, mcs, namespace, service, slice};
+use crate::fixtures::objects::{Kind, Object, foo, mcs, namespace, service, source};
 use crate::fixtures::{Environment, env};
 
 /// Returns an environment in which member1 provides the hub's Service `foo` to member2.
@@ -17,12 +17,7 @@ fn exposed(hub_service: Object) -> Environment {
 
 /// Adds a MultiClusterService by which member1 provides `foo` to all members.
 fn provide(env: &mut Environment) {
-    env.on(
-        "member1",
-        slice("foo-abc", "foo")
-            .port("http", 8080)
-            .endpoint("10.1.0.5"),
-    );
+    env.on("member1", source("10.1.0.5"));
     env.on_hub(foo())
         .on_hub(mcs("foo").providers(&["member1"]))
         .settle();
@@ -225,12 +220,7 @@ fn a_foreign_service_is_used_as_it_is() {
     let mut env = env();
     env.member("member1").member("member2");
     let theirs = service("foo").port("web", 80).port("admin", 9000);
-    env.on("member2", theirs).on(
-        "member1",
-        slice("foo-abc", "foo")
-            .port("http", 8080)
-            .endpoint("10.1.0.5"),
-    );
+    env.on("member2", theirs).on("member1", source("10.1.0.5"));
     env.on_hub(foo())
         .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
         .settle();
@@ -272,12 +262,7 @@ fn a_foreign_service_that_does_not_fit_is_reported_with_a_remedy() {
         env.member("member1")
             .member("member2")
             .on("member2", theirs);
-        env.on(
-            "member1",
-            slice("foo-abc", "foo")
-                .port("http", 8080)
-                .endpoint("10.1.0.5"),
-        );
+        env.on("member1", source("10.1.0.5"));
         env.on_hub(foo())
             .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
             .settle();
@@ -307,11 +292,7 @@ fn another_hubs_service_is_foreign() {
         left["metadata"]["labels"],
         json!({labels::HUB: "other-hub"})
     );
-    assert!(
-        env.log().iter().all(|line| !line.starts_with("member2")),
-        "{:?}",
-        env.log()
-    );
+    env.assert_writes(|line| !line.starts_with("member2"));
 }
 
 #[test]
@@ -396,11 +377,7 @@ fn a_terminating_namespace_waits() {
         .on("member2", namespace("shop").with(held));
     env.off("member2", Kind::Namespace, "shop");
     provide(&mut env);
-    assert!(
-        env.log().iter().all(|line| !line.starts_with("member2")),
-        "{:?}",
-        env.log()
-    );
+    env.assert_writes(|line| !line.starts_with("member2"));
     let message = "False ServiceAppliedFailed: 1 of 2 clusters: member2 namespace shop is being deleted there";
     assert_eq!(env.says("foo", "ServiceApplied"), message);
     env.on(
@@ -418,27 +395,14 @@ fn a_hub_that_is_its_own_member_keeps_its_service() {
         .member("member2")
         .on("own", foo())
         .on_hub(foo());
-    env.on(
-        "own",
-        slice("foo-abc", "foo")
-            .port("http", 8080)
-            .endpoint("10.1.0.5"),
-    );
+    env.on("own", source("10.1.0.5"));
     env.on_hub(
         mcs("foo")
             .providers(&["own"])
             .consumers(&["own", "member2"]),
     )
     .settle();
-    assert_eq!(
-        env.log()
-            .iter()
-            .filter(|line| line.starts_with("own"))
-            .count(),
-        0,
-        "{:?}",
-        env.log()
-    );
+    env.assert_writes(|line| !line.starts_with("own"));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     assert!(env.is_ready("foo"));
 }

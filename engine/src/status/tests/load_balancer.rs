@@ -3,7 +3,7 @@ use causeway::api::labels::PREFER;
 use serde_json::{Value, json};
 
 use super::foo;
-use crate::fixtures::objects::{Kind, Object, cluster, mcs, slice};
+use crate::fixtures::objects::{Kind, Object, drained, mcs, slice};
 use crate::fixtures::{Environment, env};
 
 fn balanced(ip: &str) -> Object {
@@ -55,11 +55,7 @@ fn load_balancers_are_gathered_and_nothing_is_written_into_members() {
     assert_eq!(addresses(&env), ["192.0.2.3"]);
     let message = "False ServiceAppliedFailed: 1 of 2 clusters: member1 has no Service shop/foo";
     assert_eq!(env.says("foo", names::READY), message);
-    assert!(
-        env.log().iter().all(|line| line.starts_with("hub")),
-        "{:?}",
-        env.log()
-    );
+    env.assert_writes(|line| line.starts_with("hub"));
     env.assert_at_rest();
 }
 
@@ -156,10 +152,8 @@ fn only_providers_load_balancers_are_gathered() {
     env.on_hub(mcs("foo").load_balancer().providers(&["member2"]))
         .settle();
     assert_eq!(addresses(&env), ["192.0.2.2"]);
-    let drained = cluster("member2")
-        .with(json!({"metadata": {"annotations": {causeway::api::labels::WITHDRAW: "true"}}}));
     env.on_hub(mcs("foo").load_balancer())
-        .on_hub(drained)
+        .on_hub(drained("member2", true))
         .settle();
     assert_eq!(addresses(&env), ["192.0.2.1"]);
 }

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::{exposure, foo, minute, ready};
-use crate::fixtures::objects::{Kind, cluster, export, slice};
+use crate::fixtures::objects::{Kind, cluster, export, source};
 use crate::fixtures::{Environment, env, server};
 use crate::model::{Failure, FailureKind, MemberEvent, Signal};
 
@@ -120,12 +120,7 @@ fn valid_of_an_export_reports_an_unknown_way_and_the_export_counts() {
     env.member("member1")
         .member("member2")
         .on("member1", foo())
-        .on(
-            "member1",
-            slice("foo-abc", "foo")
-                .port("http", 8080)
-                .endpoint("10.1.0.5"),
-        )
+        .on("member1", source("10.1.0.5"))
         .on(
             "member1",
             export("foo").annotated(&json!({labels::REACH: "nodeports"})),

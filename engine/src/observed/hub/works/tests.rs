@@ -1,15 +1,11 @@
 use std::time::Duration;
 
 use super::*;
-use crate::fixtures::now;
+use crate::fixtures::{key, now};
 use crate::model::HubEvent;
 use crate::observed::Index;
 use crate::observed::hub::Hub;
 use crate::observed::hub::manager::Manager;
-
-fn key(name: &str) -> ServiceKey {
-    ServiceKey::new("shop", name)
-}
 
 fn work(id: &str, service: &str) -> ServiceWork {
     ServiceWork {

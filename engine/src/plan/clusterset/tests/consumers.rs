@@ -78,8 +78,7 @@ fn drained_exporter_still_imports() {
         .settle();
     let all = ["member1", "member2", "member3"];
     assert_eq!(importers(&env), all);
-    let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
-    env.on_hub(cluster("member3").with(drained)).settle();
+    env.on_hub(drained("member3", true)).settle();
     assert_eq!(importers(&env), all);
     env.off("member3", Kind::Service, "foo").settle();
     assert_eq!(importers(&env), all, "within the grace period");

@@ -2,29 +2,13 @@
 //! Service `derived-<name>` there, and put both and EndpointSlices into members.
 
 use super::*;
+use crate::fixtures::objects::{derived_foo, karmadas};
 use crate::model::HubEvent;
 
 /// Time for which causeway waits for the hub's lists of Works and ServiceImports.
 const AWAITED: Duration = Duration::from_secs(60);
 
 const MESSAGE: &str = "False ManagedByKarmada: Karmada's own controllers import this service (ServiceImport shop/foo on the hub)";
-
-/// Returns an object as Karmada puts it into a member.
-fn karmadas(object: Object) -> Object {
-    object.with(json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}}}))
-}
-
-fn derived_foo() -> Object {
-    let without_selector = json!({"spec": {"selector": null}});
-    service("derived-foo")
-        .port("http", 80)
-        .with(without_selector)
-}
-
-fn import_foo() -> Object {
-    let ports = json!([{"name": "http", "port": 80, "protocol": "TCP"}]);
-    import("foo").with(json!({"spec": {"ports": ports}}))
-}
 
 /// Returns Karmada's slice of the one that member1 has under that name.
 fn collected(name: &str, address: &str) -> Object {
@@ -49,7 +33,9 @@ fn karmada_managed() -> Environment {
 
 /// Creates a ServiceImport on the hub as a user, and its Service as Karmada.
 fn import_on_hub(env: &mut Environment) {
-    env.on_hub(import_foo()).on_hub(derived_foo()).settle();
+    env.on_hub(import("foo").port("http", 80))
+        .on_hub(derived_foo())
+        .settle();
 }
 
 /// Lists the writes to members, except the statuses of exports.
@@ -64,8 +50,9 @@ fn an_export_that_karmada_only_propagated_is_carried() {
     let mut env = karmada_managed();
     env.on("member1", karmadas(export("foo"))).settle();
     // So is one whose import Karmada only propagated, its own controllers being switched off.
-    env.on_hub(import_foo()).settle();
-    env.on("member2", karmadas(import_foo())).settle();
+    env.on_hub(import("foo").port("http", 80)).settle();
+    env.on("member2", karmadas(import("foo").port("http", 80)))
+        .settle();
     for member in ["member1", "member2", "member3"] {
         assert_eq!(env.addresses(member, "derived-foo"), ["10.1.0.5"]);
     }
@@ -100,7 +87,7 @@ fn where_karmadas_controllers_import_a_service_nothing_is_begun_and_that_is_said
     );
 
     // Karmada delivers it, and causeway leaves that alone, also after a restart.
-    env.on("member2", karmadas(import_foo()))
+    env.on("member2", karmadas(import("foo").port("http", 80)))
         .on("member2", karmadas(derived_foo()))
         .on("member2", collected("foo-abc", "10.1.0.5"))
         .settle();

@@ -121,8 +121,7 @@ fn import_keeps_its_addresses_after_a_provider_ttl() {
 #[test]
 fn unused_export_without_a_service_is_not_valid() {
     let mut env = exported();
-    let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
-    env.on_hub(cluster("member1").with(drained)).settle();
+    env.on_hub(drained("member1", true)).settle();
     assert!(says(&env, "member1", "Valid").starts_with("True"));
     env.off("member1", Kind::Slice, "foo-abc")
         .off("member1", Kind::Service, "foo")
@@ -280,17 +279,13 @@ fn a_conflict_stays_while_one_of_those_that_disagree_is_out_of_reach() {
 #[test]
 fn an_export_that_is_not_used_any_more_says_so() {
     let mut env = exported();
-    let drained = |value: &str| {
-        let annotations = json!({ labels::WITHDRAW: value });
-        cluster("member1").with(json!({"metadata": {"annotations": annotations}}))
-    };
-    env.on_hub(drained("true")).settle();
+    env.on_hub(drained("member1", true)).settle();
     assert_eq!(everything(&env), Vec::<String>::new());
     assert_eq!(
         says(&env, "member1", "Ready"),
         "False Failed: nothing that this cluster provides is used (annotation mcs.causeway.dev/withdraw of its Cluster)"
     );
-    env.on_hub(drained("false")).settle();
+    env.on_hub(drained("member1", false)).settle();
     assert!(says(&env, "member1", "Ready").starts_with("True Exported"));
     assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
 }

@@ -143,10 +143,7 @@ fn what_is_exposed_is_published_as_exports_where_that_is_asked_for() {
 #[test]
 fn a_cluster_exports_only_from_the_namespaces_that_the_hub_lets_it() {
     let mut env = exported();
-    let of = |names: &str| {
-        let annotations = json!({labels::EXPORT_NAMESPACES: names});
-        cluster("member1").with(json!({"metadata": {"annotations": annotations}}))
-    };
+    let of = |names: &str| cluster("member1").annotated(&json!({labels::EXPORT_NAMESPACES: names}));
     env.on_hub(of("bank, bar")).settle();
     assert_eq!(everything(&env), Vec::<String>::new());
     let ready = says(&env, "member1", "Ready");
@@ -162,10 +159,7 @@ fn a_cluster_exports_only_from_the_namespaces_that_the_hub_lets_it() {
 #[test]
 fn revoked_rights_bind_a_cluster_that_was_not_observed_since_the_start() {
     let mut env = exported();
-    let of = |names: &str| {
-        let annotations = json!({labels::EXPORT_NAMESPACES: names});
-        cluster("member1").with(json!({"metadata": {"annotations": annotations}}))
-    };
+    let of = |names: &str| cluster("member1").annotated(&json!({labels::EXPORT_NAMESPACES: names}));
     let before = everything(&env);
     env.lose("member1").restart();
     env.on_hub(of("bank,shop")).settle();
@@ -232,6 +226,21 @@ fn older_definitions_get_only_the_fields_that_they_know() {
 }
 
 #[test]
+fn unreadable_field_of_an_export_is_reported() {
+    let mut env = exported();
+    let spec = json!({"exportedLabels": {"team": "web"}, "clusterSelectors": "any"});
+    env.on("member1", export("foo").with(json!({"spec": spec})))
+        .settle();
+    let import = imported(&env, "member3");
+    assert_eq!(import["metadata"]["labels"]["team"], "web");
+    let valid = says(&env, "member1", "Valid");
+    let expected = "; not followed: spec.clusterSelectors: Invalid value: \"any\": must be as";
+    assert!(valid.starts_with("True"), "{valid}");
+    assert!(valid.contains(expected), "{valid}");
+    env.assert_at_rest();
+}
+
+#[test]
 fn a_published_import_names_no_exporter_once_all_of_them_are_withdrawn() {
     let mut env = exported();
     env.off("member1", Kind::Export, "foo").settle();
@@ -239,9 +248,7 @@ fn a_published_import_names_no_exporter_once_all_of_them_are_withdrawn() {
     env.on_hub(foo());
     env.on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
         .settle();
-    let annotations = json!({ labels::WITHDRAW: "true" });
-    let drained = cluster("member2").with(json!({"metadata": {"annotations": annotations}}));
-    env.on_hub(drained).settle();
+    env.on_hub(drained("member2", true)).settle();
     assert_eq!(imported(&env, "member3")["status"]["clusters"], json!([]));
     env.assert_at_rest();
 }

@@ -168,7 +168,7 @@ fn slice_is_redundant_only_beside_slices_that_hold_all_of_it() {
 fn readiness_of_kubernetes_slices_decides() {
     for (mirrored_ready, by_hand_ready) in [(true, true), (true, false), (false, true)] {
         let mut env = provided(foo(), written_twice(mirrored_ready, by_hand_ready));
-        let endpoints = only_copy(&env).endpoints;
+        let endpoints = env.only_copy().endpoints;
         let ready = endpoints[0].conditions.as_ref().and_then(|one| one.ready);
         assert_eq!(ready, Some(mirrored_ready), "{by_hand_ready}");
         env.assert_at_rest();

@@ -41,7 +41,7 @@ fn companion_follows_the_ports_of_its_service() {
     let two = foo().port("grpc", 90);
     env.on_hub(two.clone()).on("member1", two);
     env.on("member1", pods().port("grpc", 9090)).settle();
-    let copy = only_copy(&env);
+    let copy = env.only_copy();
     assert_eq!(copy.ports.as_ref().map(Vec::len), Some(2));
     assert_eq!(node_port(&env, "member1", &companion()), before);
 }

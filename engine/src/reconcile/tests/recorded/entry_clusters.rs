@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::written::line;
-use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, foo, mcs, source};
 use crate::fixtures::{Change, Environment, env};
 
 /// Plays the story, and returns its writes, each step with a title.
@@ -33,7 +33,7 @@ const STEPS: [Step; 8] = [
     ("the other one has no ready endpoint", |env| {
         let part =
             json!({"endpoints": [{"addresses": ["10.2.0.5"], "conditions": {"ready": false}}]});
-        env.on("member2", pods("10.2.0.5").with(part))
+        env.on("member2", source("10.2.0.5").with(part))
     }),
     ("the provider is reachable", |env| env.list("member1")),
     ("an entry cluster leaves", |env| {
@@ -58,22 +58,17 @@ fn entered() -> Object {
         .consumers(&["east", "west"])
 }
 
-fn pods(address: &str) -> Object {
-    slice("foo-abc", "foo").port("http", 8080).endpoint(address)
-}
-
 fn request(env: &mut Environment) -> &mut Environment {
     for member in ["member1", "member2", "east", "west"] {
         env.member(member);
     }
-    env.on("member1", pods("10.1.0.5"))
-        .on("member2", pods("10.2.0.5"));
+    env.on("member1", source("10.1.0.5"))
+        .on("member2", source("10.2.0.5"));
     let balancer = json!({
         "metadata": {"annotations": {"metallb.io/address-pool": "public", "example.com/team": "shop"}},
         "spec": {
             "type": "LoadBalancer", "loadBalancerClass": "example.com/lb", "loadBalancerSourceRanges": ["10.0.0.0/8"],
         },
     });
-    env.on_hub(service("foo").port("http", 80).with(balancer))
-        .on_hub(entered())
+    env.on_hub(foo().with(balancer)).on_hub(entered())
 }

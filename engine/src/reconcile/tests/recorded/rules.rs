@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::written::line;
 use crate::fixtures::objects::{
-    Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice, work,
+    Kind, NAMESPACE, Object, cluster, drained, export, foo, import, mcs, service, slice, work,
 };
 use crate::fixtures::{Change, Environment, env};
 use crate::model::slice::Exposure;
@@ -143,10 +143,6 @@ fn copy_of_member2(env: &Environment, service: &str) -> String {
     copy.and_then(|copy| copy.name).expect("a copy of member2")
 }
 
-fn foo() -> Object {
-    service("foo").port("http", 80)
-}
-
 fn pods(member: &str) -> Object {
     let digit = member.trim_start_matches("member");
     let made = slice(&format!("foo-{digit}"), "foo").port("http", 8080);
@@ -154,10 +150,6 @@ fn pods(member: &str) -> Object {
         "addresses": [format!("10.{digit}.0.1")],
         "conditions": {"ready": true, "serving": true, "terminating": false},
     }))
-}
-
-fn annotated(object: Object, annotations: Value) -> Object {
-    object.with(json!({"metadata": {"annotations": annotations}}))
 }
 
 fn members() -> Environment {
@@ -198,22 +190,10 @@ fn exported_as(annotations: Value) -> Environment {
     let mut env = members();
     for provider in ["member1", "member2"] {
         env.on(provider, foo());
-        env.on(provider, annotated(export("foo"), annotations.clone()));
+        env.on(provider, export("foo").annotated(&annotations));
     }
     env.settle();
     env
-}
-
-/// Changes an object that causeway or a person wrote in a cluster.
-fn amend<'e>(
-    env: &'e mut Environment,
-    cluster: &str,
-    (kind, name): (Kind, &str),
-    part: Value,
-) -> &'e mut Environment {
-    let there = env.members[cluster].get(kind, NAMESPACE, name).cloned();
-    let value = there.expect("an object");
-    env.on(cluster, Object { kind, value }.with(part))
 }
 
 /// Lists all scenarios, in the order of the record.
@@ -304,12 +284,12 @@ const RULES: &[Rule] = &[
     Rule {
         name: "a provider is drained",
         begin: native,
-        change: drain,
+        change: |env| env.on_hub(drained("member2", true)),
         left: "member1",
     },
     Rule {
         name: "a provider is unreachable",
-        begin: || native_as(annotated(exposed(), json!({labels::UNREACHABLE: "keep"}))),
+        begin: || native_as(exposed().annotated(&json!({labels::UNREACHABLE: "keep"}))),
         change: |env| env.lose("member2"),
         left: "member1 member2",
     },
@@ -323,26 +303,21 @@ const RULES: &[Rule] = &[
         name: "a provider is unreachable for longer than withdraw-after",
         begin: || {
             let asked = json!({labels::UNREACHABLE: "withdraw-after=5m"});
-            native_as(annotated(exposed(), asked))
+            native_as(exposed().annotated(&asked))
         },
         change: |env| env.lose("member2"),
         left: "member1",
     },
     Rule {
         name: "a provider is not known after a restart",
-        begin: || native_as(annotated(exposed(), json!({labels::UNREACHABLE: "keep"}))),
+        begin: || native_as(exposed().annotated(&json!({labels::UNREACHABLE: "keep"}))),
         change: |env| env.lose("member2").restart(),
         left: "member1 member2",
     },
     Rule {
         name: "no tier takes a provider",
         begin: native,
-        change: |env| {
-            env.on_hub(annotated(
-                exposed(),
-                json!({labels::PREFER: "cluster/member1"}),
-            ))
-        },
+        change: |env| env.on_hub(exposed().annotated(&json!({labels::PREFER: "cluster/member1"}))),
         left: "member1",
     },
     Rule {
@@ -351,13 +326,7 @@ const RULES: &[Rule] = &[
         change: |env| {
             env.on("member2", service("foo").port("other", 81));
             let other = json!([{"name": "other", "port": 8081, "protocol": "TCP"}]);
-            amend(
-                env,
-                "member2",
-                (Kind::Slice, "foo-2"),
-                json!({"ports": other}),
-            );
-            env
+            env.amend("member2", Kind::Slice, "foo-2", json!({"ports": other}))
         },
         left: "member1",
     },
@@ -373,7 +342,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "a slice is without its port",
         begin: native,
-        change: |env| amend(env, "member2", (Kind::Slice, "foo-2"), json!({"ports": []})),
+        change: |env| env.amend("member2", Kind::Slice, "foo-2", json!({"ports": []})),
         left: "member1",
     },
     Rule {
@@ -500,7 +469,7 @@ const RULES: &[Rule] = &[
         change: |env| {
             for provider in ["member1", "member2"] {
                 let nobody = json!({labels::CONSUMERS: "member1"});
-                env.on(provider, annotated(export("foo"), nobody));
+                env.on(provider, export("foo").annotated(&nobody));
             }
             env
         },
@@ -509,7 +478,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "an exporter is drained",
         begin: exported,
-        change: drain,
+        change: |env| env.on_hub(drained("member2", true)),
         left: "member1",
     },
     Rule {
@@ -548,7 +517,7 @@ const RULES: &[Rule] = &[
         change: |env| {
             for provider in ["member1", "member2"] {
                 let prefer = json!({labels::PREFER: "cluster/member1"});
-                env.on(provider, annotated(export("foo"), prefer));
+                env.on(provider, export("foo").annotated(&prefer));
             }
             env
         },
@@ -596,13 +565,6 @@ const RULES: &[Rule] = &[
         left: "member1",
     },
 ];
-
-fn drain(env: &mut Environment) -> &mut Environment {
-    env.on_hub(annotated(
-        cluster("member2"),
-        json!({labels::WITHDRAW: "true"}),
-    ))
-}
 
 fn by_hand(slice: Object) -> Object {
     slice.with(json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: "a-person"}}}))

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use causeway::api::labels;
 use causeway::api::multicluster::Version;
 use serde_json::{Value, json};
 
 use super::written::line;
 use crate::fixtures::objects::{
-    Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice, work,
+    Kind, NAMESPACE, Object, drained, export, import, is_ours, mcs, name_of, service, slice, work,
 };
 use crate::fixtures::{Environment, GRACE, env};
 use crate::model::served::{ImportFields, ServedImports};
@@ -378,11 +377,9 @@ fn silence(story: &mut Story) -> String {
 
 fn drain(story: &mut Story) -> String {
     let member = story.member();
-    let drained = story.random.once_in(2).to_string();
-    let annotations = json!({labels::WITHDRAW: drained});
-    let drains = cluster(member).with(json!({"metadata": {"annotations": annotations}}));
-    story.env.on_hub(drains);
-    format!("{member}: drained: {drained}")
+    let is_drained = story.random.once_in(2);
+    story.env.on_hub(drained(member, is_drained));
+    format!("{member}: drained: {is_drained}")
 }
 
 fn restart(story: &mut Story) -> String {
@@ -610,15 +607,6 @@ fn spoil(story: &mut Story) -> String {
     let kind = Kind::Import;
     story.env.on(member, Object { kind, value }.with(spoils));
     format!("{member}: its import is changed")
-}
-
-fn is_ours(object: &Value) -> bool {
-    !object["metadata"]["labels"][labels::HUB].is_null()
-}
-
-fn name_of(object: &Value) -> String {
-    let name = object["metadata"]["name"].as_str();
-    name.expect("a name").to_owned()
 }
 
 /// Random choices that depend on a seed (splitmix64) alone.

@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             let others = json!({labels::EXPORT_NAMESPACES: "other"});
-            env.on_hub(annotated(cluster("member2"), others))
+            env.on_hub(cluster("member2").annotated(&others))
         },
         left: "member1",
     },
@@ -86,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             let ours = json!({labels::HUB: HUB_UID, labels::MANAGED_BY: labels::MANAGER});
             let owner = json!({labels::OWNER: "MultiClusterService/uid"});
-            env.on("member2", annotated(export_with(ours), owner))
+            env.on("member2", export_with(ours).annotated(&owner))
         },
         left: "member1",
     },
@@ -145,7 +145,7 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             for provider in ["member1", "member2"] {
                 let prefer = json!({labels::PREFER: "cluster/member1, any"});
-                env.on(provider, annotated(export("foo"), prefer));
+                env.on(provider, export("foo").annotated(&prefer));
             }
             env
         },
@@ -197,7 +197,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             let theirs = json!({"metadata": {"labels": {labels::HUB: "another-hub"}}});
-            amend(env, CONSUMER, (Kind::Import, "foo"), theirs)
+            env.amend(CONSUMER, Kind::Import, "foo", theirs)
         },
         left: "member1 member2",
     },

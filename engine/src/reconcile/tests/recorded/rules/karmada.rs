@@ -1,12 +1,8 @@
 //! Scenarios of services that Karmada's own controllers manage or import.
 
 use super::*;
-use crate::fixtures::objects::node;
+use crate::fixtures::objects::{derived_foo, karmadas, node};
 use crate::model::{HubEvent, Signal};
-
-fn karmadas(object: Object) -> Object {
-    object.with(json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}}}))
-}
 
 /// Returns Karmada's slice of the one in member2, with an address.
 fn delivered(prefix: &str, service: &str, address: &str) -> Object {
@@ -42,28 +38,17 @@ fn managed_across_networks() -> Environment {
     env.on("member2", pods("member2").with(json!({"endpoints": [pod]})))
         .on("member2", node("n1", "192.168.2.1"));
     let edge = json!({labels::NETWORK: "edge", labels::REACH: "node-ports"});
-    env.on_hub(annotated(cluster("member2"), edge)).settle();
+    env.on_hub(cluster("member2").annotated(&edge)).settle();
     env.on_hub(work("member1", "foo-5d5d", "foo")).settle();
     env
-}
-
-fn import_foo() -> Object {
-    let ports = json!([{"name": "http", "port": 80, "protocol": "TCP"}]);
-    import("foo").with(json!({"spec": {"ports": ports}}))
-}
-
-fn derived_foo() -> Object {
-    let without_selector = json!({"spec": {"selector": null}});
-    service("derived-foo")
-        .port("http", 80)
-        .with(without_selector)
 }
 
 /// Returns an environment in which Karmada imports the service that causeway imported first.
 fn imported() -> Environment {
     let mut env = exported();
     env.hear_works(true);
-    env.on_hub(import_foo()).on_hub(derived_foo());
+    env.on_hub(import("foo").port("http", 80))
+        .on_hub(derived_foo());
     env.settle();
     env
 }
@@ -115,10 +100,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "a provider is unreachable beside Karmada",
         begin: || {
-            let mut env = native_as(annotated(
-                exposed(),
-                json!({labels::UNREACHABLE: "standby"}),
-            ));
+            let mut env = native_as(exposed().annotated(&json!({labels::UNREACHABLE: "standby"})));
             env.settings.provider_ttl = None;
             env.hear_works(true)
                 .on_hub(work("member1", "foo-5d5d", "foo"));
@@ -166,7 +148,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: exported,
         change: |env| {
             env.hear_works(true)
-                .on_hub(import_foo())
+                .on_hub(import("foo").port("http", 80))
                 .on_hub(derived_foo())
         },
         left: "member1 member2",
@@ -213,7 +195,8 @@ pub(super) const RULES: &[Rule] = &[
         },
         change: |env| {
             env.hear_works(true);
-            env.on_hub(import_foo()).on_hub(derived_foo());
+            env.on_hub(import("foo").port("http", 80))
+                .on_hub(derived_foo());
             env.lose("member2")
         },
         left: "member1 member2",

@@ -38,7 +38,7 @@ pub(super) fn relabel_copy<'e>(
 ) -> &'e mut Environment {
     let name = copy_of_member2(env, service);
     let part = json!({"metadata": {"labels": changed}});
-    amend(env, CONSUMER, (Kind::Slice, &name), part)
+    env.amend(CONSUMER, Kind::Slice, &name, part)
 }
 
 /// Returns changes that remove the labels by which a copy is known.
@@ -61,21 +61,21 @@ pub(super) fn terminating_namespace() -> Object {
 }
 
 fn prefer(value: &str) -> Object {
-    annotated(exposed(), json!({labels::PREFER: value}))
+    exposed().annotated(&json!({labels::PREFER: value}))
 }
 
 fn unreachable_standby() -> Object {
-    annotated(exposed(), json!({labels::UNREACHABLE: "standby"}))
+    exposed().annotated(&json!({labels::UNREACHABLE: "standby"}))
 }
 
 /// Gives member1 half of the traffic, member2 five pods, and then an endpoint less.
 fn give_a_share(env: &mut Environment) -> &mut Environment {
     let all = json!({"endpoints": endpoints(5)});
-    amend(env, "member2", (Kind::Slice, "foo-2"), all);
+    env.amend("member2", Kind::Slice, "foo-2", all);
     let share = json!({labels::SHARE: "cluster/member1=50%, rest"});
-    env.on_hub(annotated(exposed(), share)).settle();
+    env.on_hub(exposed().annotated(&share)).settle();
     let fewer = json!({"endpoints": endpoints(4)});
-    amend(env, "member2", (Kind::Slice, "foo-2"), fewer)
+    env.amend("member2", Kind::Slice, "foo-2", fewer)
 }
 
 pub(super) const RULES: &[Rule] = &[
@@ -103,7 +103,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let all = json!({"endpoints": endpoints(TOO_MANY)});
-            amend(env, "member2", (Kind::Slice, "foo-2"), all)
+            env.amend("member2", Kind::Slice, "foo-2", all)
         },
         left: "member1 member2",
     },
@@ -118,7 +118,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let ranges = json!({labels::ENDPOINT_CIDRS: "192.0.2.0/24"});
-            env.on_hub(annotated(cluster("member2"), ranges))
+            env.on_hub(cluster("member2").annotated(&ranges))
         },
         left: "member1 member2",
     },
@@ -127,7 +127,7 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let other = json!({"metadata": {"labels": {labels::SERVICE_NAME: "bar"}}});
-            amend(env, "member2", (Kind::Slice, "foo-2"), other)
+            env.amend("member2", Kind::Slice, "foo-2", other)
         },
         left: "member1",
     },
@@ -137,7 +137,7 @@ pub(super) const RULES: &[Rule] = &[
         change: |env| {
             let theirs = json!({labels::SLICE_MANAGED_BY: labels::KARMADA_SLICE_CONTROLLER});
             let theirs = json!({"metadata": {"labels": theirs}});
-            amend(env, "member2", (Kind::Slice, "foo-2"), theirs)
+            env.amend("member2", Kind::Slice, "foo-2", theirs)
         },
         left: "member1",
     },
@@ -214,12 +214,8 @@ pub(super) const RULES: &[Rule] = &[
         begin: native,
         change: |env| {
             let earlier = env.server("member2").snapshot();
-            amend(
-                env,
-                "member2",
-                (Kind::Slice, "foo-2"),
-                json!({"endpoints": endpoints(2)}),
-            );
+            let two = json!({"endpoints": endpoints(2)});
+            env.amend("member2", Kind::Slice, "foo-2", two);
             env.settle().restore("member2", earlier)
         },
         left: "member1 member2",
@@ -284,12 +280,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "the consumer is drained",
         begin: native,
-        change: |env| {
-            env.on_hub(annotated(
-                cluster(CONSUMER),
-                json!({labels::WITHDRAW: "true"}),
-            ))
-        },
+        change: |env| env.on_hub(drained(CONSUMER, true)),
         left: "member1 member2",
     },
     Rule {
