@@ -19,7 +19,7 @@ use crate::event::{Event, Round};
 use crate::failure::{Backoff, spread};
 use crate::given::Given;
 
-/// Plugins that run at one time, of all members.
+/// Plugins that run at one time, of one program.
 pub const PLUGINS_AT_ONCE: usize = 8;
 /// Agents that are asked at one time.
 pub const AGENTS_AT_ONCE: usize = 32;

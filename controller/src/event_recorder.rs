@@ -200,7 +200,7 @@ async fn write(
             let Some(Err(failure)) = while_leading(&leadership, published).await else {
                 break;
             };
-            if attempt == ATTEMPTS || !may_pass(failure.kind, attempt) {
+            if attempt == ATTEMPTS || !may_pass(&failure, attempt) {
                 tracing::warn!(reason = event.reason, error = %failure, "event write failed");
                 break;
             }
@@ -210,26 +210,12 @@ async fn write(
 }
 
 /// Whether an event that was not taken for that may be taken at the next attempt.
-fn may_pass(kind: FailureKind, attempt: u32) -> bool {
-    match kind {
-        FailureKind::Refused
-        | FailureKind::Timeout
-        | FailureKind::Network
-        | FailureKind::Tls
-        | FailureKind::Unauthorized
-        | FailureKind::Conflict
-        | FailureKind::TooMany
-        | FailureKind::Server => true,
+fn may_pass(failure: &Failure, attempt: u32) -> bool {
+    match failure.kind {
+        FailureKind::Conflict | FailureKind::TooMany => true,
         // The Event of which it was a repetition is gone, or else its namespace.
         FailureKind::NotFound => attempt == 1,
-        FailureKind::Forbidden
-        | FailureKind::NotServed
-        | FailureKind::AlreadyExists
-        | FailureKind::Invalid
-        | FailureKind::AddressTaken
-        | FailureKind::Expired
-        | FailureKind::Excess
-        | FailureKind::Other => false,
+        _ => failure.is_connection(),
     }
 }
 

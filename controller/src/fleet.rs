@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::cluster_profiles::providers::{CredentialSource, Providers};
-use crate::credentials::{AGENTS_AT_ONCE, PLUGINS_AT_ONCE};
+use crate::credentials::AGENTS_AT_ONCE;
 use crate::event::{Event, Round};
 use crate::event_recorder::EventClient;
 use crate::member::{self, Connector, Member};
@@ -94,7 +94,8 @@ pub struct Fleet {
     /// Credentials that plugins and agents give.
     renewals: BTreeMap<ClusterName, RenewedCredentials>,
     round: Round,
-    plugin_places: Arc<Semaphore>,
+    /// Places of the plugins of each program, which the providers' file names.
+    plugin_places: HashMap<String, Arc<Semaphore>>,
     agent_places: Arc<Semaphore>,
 }
 
@@ -194,7 +195,7 @@ impl Fleet {
             gone_profiles: BTreeSet::new(),
             renewals: BTreeMap::new(),
             round: 0,
-            plugin_places: Arc::new(Semaphore::new(PLUGINS_AT_ONCE)),
+            plugin_places: HashMap::new(),
             agent_places: Arc::new(Semaphore::new(AGENTS_AT_ONCE)),
         }
     }

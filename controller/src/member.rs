@@ -355,11 +355,11 @@ impl Member {
             service: |slice: &WireSlice| slice.service_name().clone(),
             rescoped: Box::new(rescoped),
         };
-        let named = watch().run_scoped(
+        let named = watch().run_in(
+            Some(scope),
             ObservedSlice::from,
             |signal| self.event(MemberEvent::Slices(signal)),
             self.events.clone(),
-            scope,
         );
         let others = watch().labels(SliceScope::of_others()).run(
             ObservedSlice::from,

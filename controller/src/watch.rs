@@ -198,28 +198,18 @@ where
         wrap: impl Fn(Signal<T>) -> E,
         events: mpsc::Sender<E>,
     ) {
-        self.follow(read, wrap, events, None).await;
+        self.run_in(None, read, wrap, events).await;
     }
 
-    /// Runs like [`Watch::run`], over the objects of names that may change meanwhile.
-    pub async fn run_scoped<T, E>(
+    /// Runs like [`Watch::run`]; in a scope, over the objects of names that may change meanwhile.
+    pub async fn run_in<T, E>(
         self,
+        scope: Option<Scope<K, T, E>>,
         read: impl Fn(K) -> T,
         wrap: impl Fn(Signal<T>) -> E,
         events: mpsc::Sender<E>,
-        scope: Scope<K, T, E>,
     ) {
-        self.follow(read, wrap, events, Some(Scoped::new(scope)))
-            .await;
-    }
-
-    async fn follow<T, E>(
-        self,
-        read: impl Fn(K) -> T,
-        wrap: impl Fn(Signal<T>) -> E,
-        events: mpsc::Sender<E>,
-        scoped: Option<Scoped<K, T, E>>,
-    ) {
+        let scoped = scope.map(Scoped::new);
         let backoff = Backoff::new(self.settings.first_retry, self.settings.last_retry);
         let listener = events.clone();
         let interval = self.settings.confirmation_interval;

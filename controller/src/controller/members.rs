@@ -236,6 +236,10 @@ impl Controller {
         };
         let (stood, before) = (self.parts.index.member_state(name), suspended(self));
         let of_paths = matches!(event, MemberEvent::Paths(_));
+        let probed = match &event {
+            MemberEvent::Probed(outcome) => Some(outcome.as_ref().err().map(|error| error.kind)),
+            _ => None,
+        };
         self.parts.index.apply_member(name, event, now);
         if of_paths {
             self.note_paths(name);
@@ -244,6 +248,12 @@ impl Controller {
             self.confirm_deletions(name, now);
         }
         self.note_state(name, &stood);
+        // A refused member that rejects the token may be the right cluster again.
+        if let Some(failure) = probed
+            && matches!(self.parts.index.member_state(name), MemberState::Refused(_))
+        {
+            self.parts.fleet.note_unreachable(name, failure);
+        }
     }
 
     /// Shows the number of suspended deletions of the hub or a member. A member may be called hub

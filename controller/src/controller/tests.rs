@@ -2,9 +2,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use causeway::api::{self, labels};
+use causeway::domain::KubernetesVersion;
 use causeway::process::Process;
 use causeway_engine::model::slice::ObservedSlice;
-use causeway_engine::model::{Failure, FailureKind, HubEvent, MemberEvent, Signal};
+use causeway_engine::model::{
+    Failure, FailureKind, HubEvent, Identity, MemberEvent, MemberState, Signal,
+};
 use causeway_engine::write_queue::WriteLimits;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Config;
@@ -196,5 +199,61 @@ async fn new_leader_notes_expired_provider_ttls_before_it_plans() {
         let has_expired = controller.parts.index.has_ttl_expired(&provider);
         assert_eq!(has_expired, is_expired);
         controller.lead(false);
+    }
+}
+
+/// Has the fleet ask the agent of member edge for its credentials, and engages the member.
+fn engage_by_agent(controller: &mut Controller) -> ClusterName {
+    let credentials = Credentials {
+        tunnel_front: Some("http://127.0.0.1:1".parse().expect("a front")),
+        ..Credentials::default()
+    };
+    let (events, tasks) = (controller.events.clone(), controller.parts.tasks.clone());
+    controller.parts.fleet = Fleet::new(credentials, member::Settings::default(), events, tasks);
+    let mut by_agent = cluster("edge", "a");
+    let annotations = [
+        (labels::TUNNEL, "true"),
+        (labels::CREDENTIALS, labels::FROM_AGENT),
+    ];
+    let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    by_agent.metadata.annotations = Some(annotations.into());
+    let clusters = Signal::Listed(vec![by_agent]);
+    controller.apply_hub(HubEvent::Clusters(clusters), clock::now());
+    let edge = ClusterName::try_from("edge").expect("a name");
+    let recorded_uid = Some("uid-of-edge".to_owned());
+    controller.parts.index.engage(&edge, 1, recorded_uid);
+    edge
+}
+
+#[tokio::test]
+async fn failed_probe_of_a_refused_member_rejects_its_token() {
+    let (_sender, leadership) = watch::channel(Leadership::Follower { holder: None });
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let process = Process::start(loopback).await.expect("a process");
+    let (mut controller, _events) = controller(&process, &leadership);
+    let edge = engage_by_agent(&mut controller);
+    let another = Identity {
+        uid: "uid-of-another".to_owned(),
+        version: "v1.36.3".to_owned(),
+        release: KubernetesVersion::new(1, 36),
+    };
+    let failed = |kind| MemberEvent::Probed(Err(Failure::new(kind, "it failed")));
+    for (event, is_rejected) in [
+        (MemberEvent::Identified(another), false),
+        (failed(FailureKind::Network), false),
+        (failed(FailureKind::Tls), true),
+        (MemberEvent::Probed(Ok(())), false),
+        (failed(FailureKind::Unauthorized), true),
+    ] {
+        let observed = format!("{event:?}");
+        controller.apply(Event::Member {
+            name: edge.clone(),
+            generation: 1,
+            event,
+        });
+        let state = controller.parts.index.member_state(&edge);
+        assert!(matches!(state, MemberState::Refused(_)), "{observed}");
+        let rejected = controller.parts.fleet.is_rejected(&edge);
+        assert_eq!(rejected, is_rejected, "{observed}");
     }
 }

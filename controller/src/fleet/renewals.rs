@@ -6,12 +6,12 @@ use causeway::api;
 use causeway::domain::ClusterName;
 use causeway::target::{Target, TargetError, Token};
 use causeway_engine::model::{ConfigurationError, Failure, FailureKind, Generation};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 
 use super::{Fleet, Outcome, invalid, is_by_agent};
 use crate::credentials::agent::{AgentCall, is_unreached};
-use crate::credentials::{Call, Renewal};
+use crate::credentials::{Call, PLUGINS_AT_ONCE, Renewal};
 use crate::event::Round;
 use crate::given::Given;
 
@@ -59,9 +59,9 @@ impl Fleet {
         is_news
     }
 
-    /// Notes the failure of a member that is unreachable, if it is. If the member rejects its
-    /// token, the plugin or agent that gave it is called again, an agent also if the authorities
-    /// differ.
+    /// Notes the failure of an unreachable member, or of the probe of a refused one, if any. If the
+    /// member rejects its token, the plugin or agent that gave it is called again, an agent also if
+    /// the authorities differ.
     pub fn note_unreachable(&self, name: &ClusterName, failure: Option<FailureKind>) {
         if let Some(known) = self.renewals.get(name) {
             let rejected = match failure {
@@ -72,6 +72,13 @@ impl Fleet {
             let changed = |was: &mut bool| std::mem::replace(was, rejected) != rejected;
             known.rejected.send_if_modified(changed);
         }
+    }
+
+    /// Whether the member rejects the last token.
+    #[cfg(test)]
+    pub(crate) fn is_rejected(&self, name: &ClusterName) -> bool {
+        let known = self.renewals.get(name);
+        known.is_some_and(|known| *known.rejected.borrow())
     }
 
     /// Returns what that call gave last; `None` while it runs for the first time.
@@ -167,8 +174,12 @@ impl Fleet {
         let is_rejected = replaced.is_some_and(|replaced| *replaced.rejected.borrow());
         let (rejected, receiver) = watch::channel(is_rejected);
         let places = match &call {
-            Call::Plugin(_) => &self.plugin_places,
-            Call::Agent(_) => &self.agent_places,
+            Call::Plugin(plugin) => {
+                let of_program = self.plugin_places.entry(plugin.command.clone());
+                let places = || Arc::new(Semaphore::new(PLUGINS_AT_ONCE));
+                of_program.or_insert_with(places).clone()
+            }
+            Call::Agent(_) => self.agent_places.clone(),
         };
         let renewal = Renewal {
             member: name.clone(),
@@ -176,7 +187,7 @@ impl Fleet {
             round: self.round,
             events: self.events.clone(),
             rejected: receiver,
-            places: Arc::clone(places),
+            places,
         };
         // Programs are started, and handshakes made, beside the thread of changes.
         let _threads = self

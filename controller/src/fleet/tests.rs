@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
+pub(super) fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("an object")
 }
 

@@ -2,7 +2,6 @@ use std::sync::{Arc, Mutex};
 
 use causeway::domain::ClusterName;
 use causeway_engine::model::{FailureKind, Operation, TargetCluster, Write};
-use k8s_openapi::jiff::Timestamp;
 use opentelemetry::Value;
 use opentelemetry::global::BoxedTracer;
 use opentelemetry::trace::{SpanId, Status, TracerProvider as _};
@@ -11,6 +10,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
 
 use super::*;
+use crate::clock::now;
 
 #[derive(Clone, Debug, Default)]
 struct Ended(Arc<Mutex<Vec<SpanData>>>);
@@ -42,18 +42,7 @@ fn traces(sampler: Sampler) -> (Traces, Ended) {
 
 /// So many seconds after the test began.
 fn after(start: TimePoint, seconds: u64) -> TimePoint {
-    let elapsed = Duration::from_secs(seconds);
-    TimePoint {
-        instant: start.instant + elapsed,
-        wall: start.wall + elapsed,
-    }
-}
-
-fn now() -> TimePoint {
-    TimePoint {
-        instant: Instant::now(),
-        wall: Timestamp::now(),
-    }
+    start.after(Duration::from_secs(seconds))
 }
 
 fn key() -> ServiceKey {

@@ -9,15 +9,12 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::cluster_profiles::providers::Providers;
 use crate::event::Event;
+use crate::fleet::tests::from;
 use crate::fleet::{Credentials, Outcome};
 use crate::member;
 
 const SECRETS: &str = "causeway-members";
 const MANAGERS: &str = "fleet-inventory";
-
-fn from<T: serde::de::DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("an object")
-}
 
 /// A fleet with the Cluster `edge`, which was made of a ClusterProfile.
 struct Edge {
@@ -172,6 +169,45 @@ async fn a_secret_of_open_cluster_management_is_owned_by_the_profile() {
         let metadata = json!({"name": "edge-causeway", "ownerReferences": [owner]});
         edge.note_secret(MANAGERS, json!({"metadata": metadata}));
         assert_eq!(edge.reconsider(), outcome);
+    }
+}
+
+#[tokio::test]
+async fn refusals_of_profiles_never_name_join() {
+    let command = "builtin:secretreader";
+    let elsewhere = json!([{"name": "NAMESPACE", "value": "elsewhere"}]);
+    let file = json!({"providers": [
+        {"name": "elsewhere", "execConfig": {"command": command, "env": elsewhere}},
+        {"name": "s", "execConfig": {"command": command}},
+    ]});
+    let without_token = json!({"metadata": {"name": "edge", "namespace": SECRETS}});
+    for (provider, server, problem) in [
+        (
+            "s",
+            "http://127.0.0.1:1",
+            "the ClusterProfile's certificate-authority-data",
+        ),
+        (
+            "elsewhere",
+            "https://127.0.0.1:1",
+            "--secret-namespace=elsewhere",
+        ),
+        ("s", "https://127.0.0.1:1", "has no key token"),
+    ] {
+        let providers = Providers::read(file.to_string().as_bytes()).expect("providers");
+        let mut edge = Edge::new(providers).await;
+        edge.fleet.credentials.allow_insecure = false;
+        let secret = Signal::Applied(from(without_token.clone()));
+        edge.fleet.note_secrets(SECRETS, secret);
+        edge.note_profile(provider, server);
+        let Outcome::Refused(error) = edge.reconsider() else {
+            panic!("{provider} at {server} is not refused")
+        };
+        let text = error.to_string();
+        assert!(
+            text.contains(problem) && !text.contains("kubectl mcs join"),
+            "{text}"
+        );
     }
 }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -12,6 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::cluster_profiles::plugin::PluginCall;
 use crate::event::Event;
 use crate::fleet::Credentials;
 use crate::member;
@@ -227,4 +229,34 @@ async fn changed_call_inherits_the_rejection_of_the_token() {
     let renewal = &stage.fleet.renewals[&edge()];
     assert_ne!(renewal.round, round, "another call");
     assert!(*renewal.rejected.borrow());
+}
+
+#[tokio::test]
+async fn hanging_plugins_delay_those_of_their_program_alone() {
+    let mut stage = Stage::new(None, None).await;
+    let plugin = |command: &str, args: &[&str]| {
+        Call::Plugin(PluginCall {
+            command: command.to_owned(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            env: BTreeMap::new(),
+            api_version: "v1".to_owned(),
+            request: String::new(),
+        })
+    };
+    for number in 0..=PLUGINS_AT_ONCE {
+        let name = format!("hangs-{number}");
+        let name = ClusterName::try_from(name.as_str()).expect("a name");
+        let call = plugin("sleep", &["1000"]);
+        assert_eq!(stage.fleet.renewed(&name, call), None);
+    }
+    let script = r#"echo '{"apiVersion":"v1","kind":"ExecCredential","status":{"token":"abc"}}'"#;
+    let call = plugin("/bin/sh", &["-c", script]);
+    assert_eq!(stage.fleet.renewed(&edge(), call), None);
+    match stage.events.recv().await.expect("an event") {
+        Event::Credentials { name, outcome, .. } => {
+            assert_eq!(name, edge());
+            assert!(outcome.is_ok(), "{outcome:?}");
+        }
+        other => panic!("{other:?}"),
+    }
 }

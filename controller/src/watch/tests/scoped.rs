@@ -53,7 +53,7 @@ impl Scoped {
         let read = |service: Service| service.name_any();
         let wrap = |signal| format!("{signal:?}");
         let watch = Watch::new(Api::<Service>::all(client), settings);
-        let watching = tokio::spawn(watch.run_scoped(read, wrap, tell, scope));
+        let watching = tokio::spawn(watch.run_in(Some(scope), read, wrap, tell));
         let mut scoped = Self {
             requests,
             reports,
