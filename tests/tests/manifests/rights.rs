@@ -432,6 +432,7 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
         ("causeway", "create", leases, "causeway-system", false),
         ("causeway", "patch", leases, "kube-system", false),
         ("causeway-paths", "create", leases, "causeway-system", true),
+        ("causeway-paths", "get", leases, "causeway-system", false),
         ("causeway-paths", "patch", leases, "kube-system", false),
         (
             "causeway-paths",
@@ -611,6 +612,71 @@ async fn the_account_in_a_member_writes_only_labelled_objects() {
                 let said = outcome.expect_err(name).to_string();
                 assert!(said.contains(refusal), "{name}: {said}");
             }
+        }
+    }
+    both_accounts_write_no_lease_but_reports(member).await;
+    account_of_paths_changes_no_foreign_slice(member).await;
+}
+
+/// Where the hub is a member, the Lease of the controller is beside the reports on paths.
+async fn both_accounts_write_no_lease_but_reports(member: &Cluster) {
+    let lease = |name: &str| {
+        // The label does not make a Lease causeway's.
+        let labels = json!({labels::HUB: "h"});
+        let metadata = json!({"name": name, "namespace": NAMESPACE, "labels": labels});
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata,
+        });
+        lease.to_string()
+    };
+    member.apply(&lease("causeway-controller")).await.ok();
+    for account in ["causeway", "causeway-paths"] {
+        // With every right: the policy decides.
+        let user = format!("--as=system:serviceaccount:{NAMESPACE}:{account}");
+        for (verb, name, is_allowed) in [
+            ("create", "causeway-path-member1", true),
+            ("replace", "causeway-path-member1", true),
+            ("delete", "causeway-path-member1", true),
+            ("create", "another", false),
+            ("replace", "causeway-controller", false),
+            ("delete", "causeway-controller", false),
+        ] {
+            let args = [verb, "-f", "-", &user, "--as-group=system:masters"];
+            let output = member.kubectl_with(args, lease(name)).await;
+            match is_allowed {
+                true => drop(output.ok()),
+                false => {
+                    let said = output.refused();
+                    let is_by_policy = said.contains("'causeway-member'")
+                        && said.contains("only Leases that report paths");
+                    assert!(is_by_policy, "{account} {verb} {name}: {said}");
+                }
+            }
+        }
+    }
+}
+
+async fn account_of_paths_changes_no_foreign_slice(member: &Cluster) {
+    let slice = |name: &str, labels: Value| {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": name, "namespace": "default", "labels": labels},
+            "addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.3"]}],
+        });
+        slice.to_string()
+    };
+    let unlabelled = slice("unlabelled", json!({}));
+    let dispatched = json!({labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER});
+    let dispatched = slice("dispatched", dispatched);
+    // With every right: the policy decides.
+    let user = format!("--as=system:serviceaccount:{NAMESPACE}:causeway-paths");
+    for slice in [unlabelled, dispatched] {
+        member.apply(&slice).await.ok();
+        for verb in ["replace", "delete"] {
+            let args = [verb, "-f", "-", &user, "--as-group=system:masters"];
+            let said = member.kubectl_with(args, &slice).await.refused();
+            let is_by_policy = said.contains("only objects with its label");
+            assert!(is_by_policy, "{verb} {slice}: {said}");
         }
     }
 }
