@@ -43,7 +43,7 @@ use self::tunnel::TUNNEL_EXAMPLES;
 pub(crate) use self::tunnel::{TunnelAddArgs, TunnelArgs, TunnelChange, TunnelRemoveArgs};
 use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
-use self::values::{admin_url, duration, lease};
+use self::values::{OptionalValue as _, admin_url, duration, lease};
 use self::verify::VERIFY_EXAMPLES;
 pub(crate) use self::verify::{PodArgs, ProbeArgs, ProbeRole, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
@@ -289,10 +289,8 @@ pub(crate) struct DefaultWaitArgs {
         long,
         value_name = "BOOL",
         action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true"
+        optional_value = "true",
+        default_value_t = true
     )]
     pub wait: bool,
     /// How long to wait

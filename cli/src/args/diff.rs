@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{InsecureArgs, MembersArgs};
-use crate::term::output::Format;
+use super::{InsecureArgs, MembersArgs, OutputArgs};
 
 pub(crate) const DIFF_EXAMPLES: &str = "Examples:
   # Show what applying mcs.yaml would change, in the hub and in every member
@@ -36,7 +35,6 @@ pub(crate) struct DiffArgs {
     pub insecure: InsecureArgs,
     #[command(flatten)]
     pub members: MembersArgs,
-    /// Output format for programs; the names of fields are stable
-    #[arg(short, long, value_name = "FORMAT")]
-    pub output: Option<Format>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

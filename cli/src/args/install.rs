@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::values::duration;
+use super::values::{OptionalValue as _, duration};
 use super::{DefaultWaitArgs, MembersArgs};
 use crate::cluster::bundle::parts::{ImageArgs, PartArgs};
 
@@ -64,13 +64,7 @@ Exit code: 0 removed; 1 refused, or not complete in time; 2 wrong usage; 3 the h
 pub(crate) struct InstallArgs {
     /// client prints the manifests as YAML and contacts no server; server lets the hub validate
     /// them and stores nothing
-    #[arg(
-        long,
-        value_name = "WHERE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "client"
-    )]
+    #[arg(long, value_name = "WHERE", optional_value = "client")]
     pub dry_run: Option<DryRun>,
     /// Take over fields that another field manager changed, such as replicas or arguments
     #[arg(long)]
@@ -100,13 +94,7 @@ pub(crate) struct UninstallArgs {
     #[arg(short, long)]
     pub yes: bool,
     /// Only show what would be removed
-    #[arg(
-        long,
-        value_name = "WHERE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "client"
-    )]
+    #[arg(long, value_name = "WHERE", optional_value = "client")]
     pub dry_run: Option<ClientDryRun>,
     /// How long to wait for the controller, and for the deletion of the CRDs
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]

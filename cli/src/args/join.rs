@@ -6,7 +6,10 @@ use std::time::Duration;
 use causeway::domain::Reach;
 use clap::{ArgGroup, Args, ValueEnum};
 
-use super::values::{duration, enrolment_time, image, network, place, reach, token_lifetime};
+use super::values::{
+    OptionalValue as _, api_endpoint, duration, enrolment_time, image, network, place, reach,
+    token_lifetime,
+};
 use super::{ClientDryRun, LeaseArgs, OutputArgs};
 use crate::cluster::access::Side;
 use crate::cluster::tunnel::address::TunnelAddress;
@@ -27,13 +30,7 @@ pub(crate) struct JoinArgs {
     pub name: String,
     /// Print the objects that would be applied, except the token; change neither the hub nor the
     /// member
-    #[arg(
-        long,
-        value_name = "WHERE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "client"
-    )]
+    #[arg(long, value_name = "WHERE", optional_value = "client")]
     pub dry_run: Option<ClientDryRun>,
     /// Print only what is applied to the hub, or to the member
     #[arg(long, value_name = "hub|member", requires = "dry_run")]
@@ -44,7 +41,7 @@ pub(crate) struct JoinArgs {
     pub enrolment: EnrolmentArgs,
     /// Address at which the hub reaches the member's API server [default: the one in the
     /// kubeconfig; with --pull that of Service default/kubernetes]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = api_endpoint)]
     pub api_endpoint: Option<String>,
     /// The hub cannot dial the member: run causeway-agent there, which connects to --tunnel
     #[arg(long, requires = "tunnel")]
@@ -101,16 +98,14 @@ pub(crate) struct JoinArgs {
     pub reach: Option<Reach>,
     /// Let causeway create the namespace of a service where the member has none; false takes the
     /// right of this hub away [default: as it is]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", optional_value = "true")]
     pub allow_namespace_creation: Option<bool>,
     /// Run an agent in the member that reports which clusters answer there; false removes it
     /// [default: as it is]
     #[arg(
         long,
         value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
+        optional_value = "true",
         group = "agents",
         requires = "member_kubeconfig"
     )]
@@ -186,13 +181,7 @@ pub(crate) struct UnjoinArgs {
     /// Name of the member
     pub name: String,
     /// Print the objects that would be deleted; change neither the hub nor the member
-    #[arg(
-        long,
-        value_name = "WHERE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "client"
-    )]
+    #[arg(long, value_name = "WHERE", optional_value = "client")]
     pub dry_run: Option<ClientDryRun>,
     /// Go on although the name is not joined, or no controller runs to clean up the member
     #[arg(long)]

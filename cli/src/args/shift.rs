@@ -14,11 +14,11 @@ pub(super) const SHIFT_EXAMPLES: &str = "Examples:
   kubectl mcs shift foo -n shop --to new --step 10% --every 5m --until 50%
 
 Writes the annotation mcs.causeway.dev/share of the MultiClusterService. Refuses a member that the service does not name as a provider, that is not joined \
-or that is drained. Stops where the service is not ready, where the controller is not running, where \
+or that is drained, and a controller that is older than shares. Stops where the service is not ready, where the controller is not running, where \
 kubectl mcs verify found in the last 24 hours that pods of the member do not answer, and where somebody else changes the annotation. Then, and \
 after Ctrl-C, the share of the last step stays; a second run continues from there. Required rights on the hub: get and \
-patch MultiClusterServices in the namespace. Optional: get Clusters, ConfigMaps in the namespace, for results of verify, and Lease \
-causeway-system/causeway-controller.";
+patch MultiClusterServices in the namespace. Optional: get Clusters, ConfigMaps in the namespace, for results of verify, and \
+Lease and Deployment causeway-system/causeway-controller.";
 
 #[derive(Args, Debug)]
 pub(crate) struct ShiftArgs {

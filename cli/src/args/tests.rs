@@ -19,6 +19,7 @@ fn parse(line: &str) -> Result<CommandLine, clap::Error> {
 pub(crate) fn assert_commands_parse(message: &str) {
     let lower = |word: &str| match word {
         "HOST[:PORT]" => "host".to_owned(),
+        "URL" => "https://host".to_owned(),
         name if name.chars().all(|c| c.is_ascii_uppercase()) => name.to_lowercase(),
         word => word.to_owned(),
     };
@@ -148,6 +149,7 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
             "join a --member-kubeconfig f --region=",
             "join a --member-kubeconfig f --zone a,,b",
             "join a --member-kubeconfig f --network Edge_1",
+            "join a --member-kubeconfig f --api-endpoint http://a",
             "join a -o yaml --enrol-within 25h",
             "top --interval 0s",
             "shift foo --to a --every 5m --step 10",

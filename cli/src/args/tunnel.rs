@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::values::{duration, image};
+use super::values::{OptionalValue as _, duration, image};
 use super::{AdminUrlArgs, ClientDryRun, ColorArgs, DryRun, InsecureArgs, MemberArgs, OutputArgs};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::term::output::Format;
@@ -101,13 +101,7 @@ pub(crate) struct TunnelAddArgs {
     pub format: Option<Format>,
     /// client only shows what would change, and prints no private key; server also lets both
     /// clusters validate it
-    #[arg(
-        long,
-        value_name = "WHERE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "client"
-    )]
+    #[arg(long, value_name = "WHERE", optional_value = "client")]
     pub dry_run: Option<DryRun>,
     /// Image of causeway-agent [default: that of this version, from the registry of the hub's own
     /// images]
@@ -136,13 +130,7 @@ pub(crate) struct TunnelRemoveArgs {
     /// Name of the member
     pub name: String,
     /// Print what would be removed; change neither the hub nor the member
-    #[arg(
-        long,
-        value_name = "WHERE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "client"
-    )]
+    #[arg(long, value_name = "WHERE", optional_value = "client")]
     pub dry_run: Option<ClientDryRun>,
     #[command(flatten)]
     pub member: MemberArgs,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use causeway::domain::{MalformedDuration, Network, Reach, parse_duration};
+use causeway::domain::{MalformedDuration, Network, Reach, is_label_value, parse_duration};
+use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Uri;
 
@@ -13,6 +14,8 @@ use crate::cluster::lease::LeaseName;
 pub(super) enum Malformed {
     #[error("write it as http://127.0.0.1:8081")]
     AdminUrl,
+    #[error("write it as https://10.0.0.2:6443")]
+    ApiEndpoint,
     #[error("write it as NAMESPACE/NAME")]
     Lease,
     #[error(
@@ -34,6 +37,19 @@ pub(super) enum Malformed {
     Percentage,
     #[error("name one of node-ports, node-ports=external, load-balancer, cluster-ip")]
     Reach,
+}
+
+/// A flag with an optional value, for `#[arg(optional_value = "..")]`.
+pub(super) trait OptionalValue {
+    /// Accepts a value only after `=`. Without one the flag has the value `missing`.
+    fn optional_value(self, missing: &'static str) -> Self;
+}
+
+impl OptionalValue for Arg {
+    fn optional_value(self, missing: &'static str) -> Self {
+        let optional = self.num_args(0..=1).require_equals(true);
+        optional.default_missing_value(missing)
+    }
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, MalformedDuration> {
@@ -78,14 +94,17 @@ pub(super) fn admin_url(text: &str) -> Result<Uri, Malformed> {
     is_address.then_some(url).ok_or(Malformed::AdminUrl)
 }
 
+/// Parses the URL of an API server. Returns it without trailing slashes.
+pub(super) fn api_endpoint(text: &str) -> Result<String, Malformed> {
+    let url: Uri = text.parse().map_err(|_| Malformed::ApiEndpoint)?;
+    let is_endpoint = url.scheme_str() == Some("https") && url.host().is_some();
+    let text = text.trim_end_matches('/').to_owned();
+    is_endpoint.then_some(text).ok_or(Malformed::ApiEndpoint)
+}
+
 /// Parses a region or a zone: the value of a node's label (Kubernetes, "Labels and Selectors").
 pub(super) fn place(text: &str) -> Result<String, Malformed> {
-    let outer = |c: char| c.is_ascii_alphanumeric();
-    let inner = |c: char| outer(c) || "-_.".contains(c);
-    let is_place = text.len() <= 63
-        && text.chars().all(inner)
-        && text.starts_with(outer)
-        && text.ends_with(outer);
+    let is_place = is_label_value(text);
     is_place.then(|| text.to_owned()).ok_or(Malformed::Place)
 }
 
@@ -140,6 +159,21 @@ mod tests {
         }
         for text in ["http://", "", "ftp://a", "a b"] {
             assert_eq!(admin_url(text), Err(Malformed::AdminUrl), "{text}");
+        }
+    }
+
+    #[test]
+    fn api_endpoint_is_an_https_url() {
+        let url = api_endpoint("https://10.0.0.2:6443/");
+        assert_eq!(url, Ok("https://10.0.0.2:6443".to_owned()));
+        for text in [
+            "",
+            "10.0.0.2:6443",
+            "http://10.0.0.2",
+            "https://",
+            "nonsense",
+        ] {
+            assert_eq!(api_endpoint(text), Err(Malformed::ApiEndpoint), "{text}");
         }
     }
 }

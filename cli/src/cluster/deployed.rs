@@ -1,9 +1,14 @@
 //! Version of causeway that a hub runs, by the tags of its images.
 
+use kube::ResourceExt as _;
+
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle;
 use crate::cluster::objects::{self, ObjectError};
 use crate::term::exit::CommandError;
+
+/// Name of the controller's Deployment.
+const CONTROLLER: &str = "causeway-controller";
 
 /// Hub that runs a newer version than this program.
 #[derive(Debug, thiserror::Error)]
@@ -37,21 +42,44 @@ pub(crate) async fn newer(hub: &ApiServer) -> Result<Option<NewerHub>, ObjectErr
     Ok(None)
 }
 
+/// Returns the tag of the controller's image. Returns `None` if no Deployment on the hub shows one.
+///
+/// # Errors
+/// [`ObjectError`] if the Deployment cannot be read.
+pub(crate) async fn controller_tag(hub: &ApiServer) -> Result<Option<String>, ObjectError> {
+    let mut deployments = bundle::deployments()?.into_iter();
+    let Some(controller) = deployments.find(|one| one.name_any() == CONTROLLER) else {
+        return Ok(None);
+    };
+    let stored = objects::get(hub, &controller).await?;
+    let tag = stored.as_ref().and_then(bundle::deployed_tag);
+    Ok(tag.map(ToOwned::to_owned))
+}
+
+/// Whether a tag is an older version than the release `first`, whose pre-releases are not older.
+/// Returns `None` for a tag that is not a version.
+pub(crate) fn is_older(tag: &str, first: &str) -> Option<bool> {
+    let ((tag, _), (first, _)) = version(tag).zip(version(first))?;
+    Some(tag < first)
+}
+
 /// Whether a tag is a newer version than `own`. Tags that are not versions are not newer.
 fn is_newer(tag: &str, own: &str) -> bool {
-    let version = |text: &str| {
-        let (numbers, rest) = match text.split_once('-') {
-            Some((numbers, _)) => (numbers, false),
-            None => (text, true),
-        };
-        let mut numbers = numbers.split('.').map(|one| one.parse::<u64>().ok());
-        let mut next = || numbers.next().flatten();
-        Some((next()?, next()?, next()?, rest))
+    let versions = version(tag).zip(version(own));
+    versions.is_some_and(|(tag, own)| tag > own)
+}
+
+/// Parses the numbers of a version, and whether it is a release. Returns `None` for a tag that is
+/// not a version.
+fn version(tag: &str) -> Option<([u64; 3], bool)> {
+    let text = tag.trim_start_matches('v');
+    let (numbers, is_release) = match text.split_once('-') {
+        Some((numbers, _)) => (numbers, false),
+        None => (text, true),
     };
-    match (version(tag.trim_start_matches('v')), version(own)) {
-        (Some(tag), Some(own)) => tag > own,
-        _ => false,
-    }
+    let mut numbers = numbers.split('.').map(|one| one.parse::<u64>().ok());
+    let mut next = || numbers.next().flatten();
+    Some(([next()?, next()?, next()?], is_release))
 }
 
 #[cfg(test)]
@@ -71,6 +99,20 @@ mod tests {
             ("latest", "0.2.0", false),
         ] {
             assert_eq!(is_newer(tag, own), newer, "{tag} over {own}");
+        }
+    }
+
+    #[test]
+    fn older_versions_are_recognized_by_their_tags() {
+        for (tag, older) in [
+            ("0.1.9", Some(true)),
+            ("v0.1.0", Some(true)),
+            ("0.2.0-dev", Some(false)),
+            ("0.2.0", Some(false)),
+            ("v0.10.0", Some(false)),
+            ("latest", None),
+        ] {
+            assert_eq!(is_older(tag, "0.2.0"), older, "{tag}");
         }
     }
 

@@ -77,7 +77,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<ExitState, Dif
         let service = wanted.services.get(&object.key);
         reports.push(compare(&hub, args, object, service).await?);
     }
-    output::report(&reports, args.output, || {
+    output::report(&reports, args.output.format, || {
         reports.iter().map(render).collect()
     })?;
     Ok(match reports.iter().any(Report::is_incomplete) {

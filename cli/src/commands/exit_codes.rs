@@ -118,7 +118,7 @@ fn problems_and_wrong_usage_have_different_exit_codes() {
         text.contains("applied; the controller is not running"),
         "{text}"
     );
-    assert_eq!(JoinError::Endpoint("x".to_owned()).exit_code(), USAGE);
+    assert_eq!(JoinError::ProxyUser.exit_code(), USAGE);
     assert_eq!(InstallError::NoCertManager.exit_code(), PROBLEM);
     assert_eq!(ConfirmError::Declined("removed").exit_code(), PROBLEM);
     assert_eq!(ConfirmError::NotConfirmed("removed").exit_code(), USAGE);

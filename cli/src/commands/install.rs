@@ -5,8 +5,6 @@ mod crds;
 pub(crate) mod ready;
 mod tunnel;
 
-use std::path::{Path, PathBuf};
-
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{KubernetesVersion, enrolment};
 use k8s_openapi::api::core::v1::Node;
@@ -25,7 +23,7 @@ use crate::cluster::lease::Controller;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET};
 use crate::commands::membership::member;
-use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
+use crate::term::exit::{CommandError, Failure};
 use crate::term::output;
 
 /// Namespace in which a Karmada control plane stores the members' credentials.
@@ -34,8 +32,6 @@ const KARMADA: &str = "karmada-cluster";
 /// Failed installation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
-    #[error("--webhook-ca {file}: {why}", file = file.display())]
-    Authority { file: PathBuf, why: String },
     #[error("the hub runs Kubernetes {0}; causeway needs 1.30 or later")]
     TooOld(String),
     #[error(
@@ -75,18 +71,11 @@ pub(crate) enum InstallError {
     NoCertManager,
 }
 
-impl CommandError for InstallError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Authority { .. } => USAGE,
-            _ => PROBLEM,
-        }
-    }
-}
+impl CommandError for InstallError {}
 
 /// Installs causeway, or prints the objects of a dry run.
 pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Failure> {
-    let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
+    let authority = member::certificates("--webhook-ca", args.parts.webhook_ca.as_deref())?;
     let mut parts = args.parts.clone();
     let mut chosen = bundle::chosen(&parts, &args.images, authority.as_deref())?;
     if args.dry_run == Some(DryRun::Client) {
@@ -284,15 +273,6 @@ fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObje
     Ok(all)
 }
 
-/// Reads a PEM certificate file.
-fn pem(file: &Path) -> Result<String, InstallError> {
-    let wrong = |why: String| InstallError::Authority {
-        file: file.to_owned(),
-        why,
-    };
-    member::certificates(file).map_err(wrong)
-}
-
 async fn check_version(hub: &ApiServer) -> Result<String, Failure> {
     let info = hub.request(hub.client.apiserver_version()).await?;
     match KubernetesVersion::of(&info) {
@@ -414,9 +394,10 @@ mod tests {
     #[test]
     fn an_authority_that_is_none_is_reported_before_anything_is_asked() {
         let file = tempfile::NamedTempFile::new().expect("a file");
+        let pem = |file| member::certificates("--webhook-ca", Some(file));
         let error = pem(file.path()).expect_err("it is empty").to_string();
         assert!(error.contains("holds no certificate"), "{error}");
-        let error = pem(Path::new("/nowhere")).expect_err("it is not there");
+        let error = pem("/nowhere".as_ref()).expect_err("it is not there");
         assert!(error.to_string().contains("/nowhere"), "{error}");
     }
 }

@@ -9,14 +9,12 @@ mod joining;
 mod paths;
 mod waiting;
 
-use std::path::PathBuf;
-
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::domain::{ClusterName, Reach};
 use kube::api::DynamicObject;
 
 use self::agent::Agent;
-use self::checks::{certificates, check_proxy, check_version, checked_endpoint};
+use self::checks::{check_proxy, check_version};
 use self::joining::Joining;
 use self::paths::Paths;
 use self::waiting::synced;
@@ -50,15 +48,11 @@ pub(crate) enum JoinError {
         "give --member-kubeconfig; or, for a member that is not reached from here, --pull --tunnel HOST[:PORT] -o yaml"
     )]
     NoMember,
-    #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
-    Endpoint(String),
     #[error(
         "proxy-url of the member's kubeconfig holds a user, and everybody who may list Clusters would \
          see it; use a proxy without a password"
     )]
     ProxyUser,
-    #[error("--proxy-ca {}: {why}", file.display())]
-    ProxyCa { file: PathBuf, why: String },
     #[error(
         "this cluster is already a member, named {0}; to rename it, run first: kubectl mcs unjoin {0}"
     )]
@@ -123,12 +117,7 @@ pub(crate) enum JoinError {
 impl CommandError for JoinError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Endpoint(_)
-            | Self::ProxyUser
-            | Self::ProxyCa { .. }
-            | Self::OutputAlone
-            | Self::NoMember
-            | Self::LifetimeOfAgent => USAGE,
+            Self::ProxyUser | Self::OutputAlone | Self::NoMember | Self::LifetimeOfAgent => USAGE,
             Self::NotSynced { late, .. } => late.exit_code(),
             _ => PROBLEM,
         }
@@ -138,13 +127,8 @@ impl CommandError for JoinError {
 /// Joins a cluster, or updates a joined one.
 pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), Failure> {
     let name = hub::cluster_name(&args.name)?;
-    let endpoint = args
-        .api_endpoint
-        .as_deref()
-        .map(checked_endpoint)
-        .transpose()?;
     let Some(kubeconfig) = &args.member.member_kubeconfig else {
-        return enrolment::run(hub, &name, endpoint, args).await;
+        return enrolment::run(hub, &name, args).await;
     };
     if args.output.format.is_some() && args.dry_run.is_none() {
         return Err(JoinError::OutputAlone.into());
@@ -158,8 +142,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), Failure> {
     }
     check_version(&hub, args).await?;
     match args.dry_run {
-        Some(_) => dry_run::print(&hub, &member, &name, endpoint, args).await,
-        None => join(&hub, &member, &name, endpoint, args).await,
+        Some(_) => dry_run::print(&hub, &member, &name, args).await,
+        None => join(&hub, &member, &name, args).await,
     }
 }
 
@@ -168,13 +152,12 @@ async fn join(
     hub: &ApiServer,
     member: &ApiServer,
     name: &ClusterName,
-    endpoint: Option<String>,
     args: &JoinArgs,
 ) -> Result<(), Failure> {
-    let given_proxy_ca = args.proxy_ca.as_deref().map(certificates).transpose()?;
+    let given_proxy_ca = member::certificates("--proxy-ca", args.proxy_ca.as_deref())?;
     hub::check_cluster_api(hub).await?;
     hub::check_namespace(hub).await?;
-    let joining = Joining::read(hub, member, name, endpoint, args).await?;
+    let joining = Joining::read(hub, member, name, args).await?;
     let of_agent = joining.gives_credentials();
     if of_agent && args.token_lifetime.is_some() {
         return Err(JoinError::LifetimeOfAgent.into());

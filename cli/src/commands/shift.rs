@@ -15,10 +15,11 @@ use crate::args::ShiftArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::cluster::conditions::Conditions as _;
+use crate::cluster::deployed;
 use crate::cluster::lease::{self, Controller, Renewals};
-use crate::cluster::objects::{self, Run};
+use crate::cluster::objects::{self, ObjectError, Run};
 use crate::commands::membership::hub::{self, HubError};
-use crate::observe::verification::{self, COUNTS_FOR, Verification};
+use crate::observe::verification::{self, COUNTS_FOR, Reached, Verification};
 use crate::term::age;
 use crate::term::exit::{CommandError, Failure};
 use crate::term::output::{self, OutputError};
@@ -41,6 +42,11 @@ pub(crate) enum ShiftError {
     NotDispatched(String),
     #[error("{0} is drained; use it again first: kubectl mcs drain {0} --undo")]
     Drained(ClusterName),
+    #[error(
+        "the hub runs causeway-controller {0}, which applies no shares; upgrade the hub to \
+         {SHARES_SINCE} or later first (docs/install.md#upgrade-and-roll-back)"
+    )]
+    OlderController(String),
     #[error(
         "{cluster} has {from}%, more than {until}%; edit annotation {annotation} to lower it",
         annotation = labels::SHARE
@@ -65,14 +71,15 @@ pub(crate) enum ShiftError {
         message: String,
     },
     #[error(
-        "stopped: kubectl mcs verify found failed paths to pods of {cluster} {age} ago: {paths}; correct them, and then \
-         run kubectl mcs verify {name} -n {namespace}", name = key.name, namespace = key.namespace
+        "stopped: kubectl mcs verify found failed paths to pods of {cluster} {age} ago: {paths}; \
+         correct them, and then run {verify}"
     )]
     PathsFail {
-        key: ServiceKey,
         cluster: ClusterName,
         age: String,
         paths: String,
+        /// Command whose result replaces the failed ones.
+        verify: String,
     },
     #[error(
         "stopped: {why}. Start the controller ({remedy}), or delete that Lease if the controller \
@@ -87,6 +94,9 @@ pub(crate) enum ShiftError {
 }
 
 impl CommandError for ShiftError {}
+
+/// First version whose controller applies shares.
+const SHARES_SINCE: &str = "0.2.0";
 
 /// Interval at which the service is read between two steps.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -110,6 +120,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ShiftArgs) -> Result<(), Failure> 
         return Err(ShiftError::Wrong(errors).into());
     }
     check_provider(&hub, &service, &cluster).await?;
+    check_version(&hub).await?;
     let present = failover.share.as_ref();
     let steps = steps(present, &cluster, args)?;
     let name = format!("multiclusterservice.networking.karmada.io/{}", args.name);
@@ -183,6 +194,37 @@ async fn check_provider(
         Some(None) => Err(HubError::NotJoined(cluster.clone()).into()),
         Some(Some(found)) if found.is_drained() => Err(ShiftError::Drained(cluster.clone()).into()),
         Some(Some(_)) => Ok(()),
+    }
+}
+
+/// Checks that the hub's controller applies shares. Prints a note if its version is unknown.
+async fn check_version(hub: &ApiServer) -> Result<(), Failure> {
+    let tag = match deployed::controller_tag(hub).await {
+        Err(ObjectError::Request(RequestError::NotAllowed { .. })) => None,
+        tag => tag?,
+    };
+    if let Some(note) = evaluate_version(tag)? {
+        output::progress(format_args!("note: {note}"))?;
+    }
+    Ok(())
+}
+
+/// Returns a note if the tag of the controller's image shows no version.
+///
+/// # Errors
+/// [`ShiftError::OlderController`] if the version applies no shares.
+fn evaluate_version(tag: Option<String>) -> Result<Option<String>, ShiftError> {
+    let is_older = tag
+        .as_deref()
+        .and_then(|tag| deployed::is_older(tag, SHARES_SINCE));
+    match (tag, is_older) {
+        (Some(tag), Some(true)) => Err(ShiftError::OlderController(tag)),
+        (_, Some(_)) => Ok(None),
+        (_, None) => Ok(Some(
+            "Deployment causeway-system/causeway-controller of the hub shows you no version, so \
+             whether the controller applies shares is not checked"
+                .to_owned(),
+        )),
     }
 }
 
@@ -291,15 +333,23 @@ impl Paths {
             return Ok(Some(format!("{last}, {unchecked}")));
         }
         let cluster = &self.cluster;
-        let (times, failed): (Vec<_>, Vec<_>) =
-            last.failed_to(cluster.as_str(), now).into_iter().unzip();
-        match times.into_iter().max() {
-            Some(latest) => Err(ShiftError::PathsFail {
-                key: self.key.clone(),
-                cluster: cluster.clone(),
-                age: age::since(latest, now),
-                paths: failed.join("; "),
-            }),
+        let failed = last.failed_to(cluster.as_str(), now);
+        // While the node's cluster is a consumer, only a run from nodes replaces its failure.
+        let nodes = match failed.iter().any(|one| one.is_of_node()) {
+            true => " --nodes",
+            false => "",
+        };
+        let times = failed.iter().map(|one| one.time.unwrap_or(last.time));
+        match times.max() {
+            Some(latest) => {
+                let paths: Vec<_> = failed.into_iter().filter_map(Reached::problem).collect();
+                Err(ShiftError::PathsFail {
+                    cluster: cluster.clone(),
+                    age: age::since(latest, now),
+                    paths: paths.join("; "),
+                    verify: format!("{verify}{nodes}"),
+                })
+            }
             None if last.is_complete_to(cluster.as_str(), now) => Ok(None),
             None => Ok(Some(format!(
                 "the last result of {verify} lacks outcomes of paths to pods of {cluster}, so not \
@@ -425,7 +475,7 @@ mod tests {
     use k8s_openapi::jiff::SignedDuration;
 
     use super::*;
-    use crate::observe::verification::{Destination, Reached};
+    use crate::observe::verification::Destination;
     use crate::term::exit::PROBLEM;
 
     fn share(text: &str) -> Share {
@@ -474,6 +524,10 @@ mod tests {
             ..reached(new(), refused)
         };
         let fails = reached(new(), refused);
+        let of_node = Reached {
+            from: "member1 (node-a)".to_owned(),
+            ..fails.clone()
+        };
         let verify = "kubectl mcs verify foo -n shop";
         let stopped = |at: &str| {
             Err(format!(
@@ -509,6 +563,11 @@ mod tests {
                 stopped(", at 2026-11-27T13:00:00Z"),
             ),
             (after(23, &[works, fails.clone()]), stopped("")),
+            (
+                after(23, &[of_node]),
+                stopped("")
+                    .map_err(|text| text.replace("member1", "member1 (node-a)") + " --nodes"),
+            ),
             (after(25, &[fails]), Ok(Some(old))),
             (Ok(None), Ok(Some(none))),
             (Err("forbidden".to_owned()), Ok(Some(unknown))),
@@ -518,6 +577,28 @@ mod tests {
                 error.to_string()
             });
             assert_eq!(evaluated, expected);
+        }
+    }
+
+    #[test]
+    fn controller_older_than_shares_refuses_a_shift() {
+        let refused = Err("the hub runs causeway-controller 0.1.0, which applies no shares");
+        let noted = Ok(Some("Deployment causeway-system/causeway-controller"));
+        for (tag, expected) in [
+            (Some("0.1.0"), refused),
+            (Some("0.2.0-dev"), Ok(None)),
+            (Some("0.2.0"), Ok(None)),
+            (Some("latest"), noted),
+            (None, noted),
+        ] {
+            let evaluated = evaluate_version(tag.map(ToOwned::to_owned));
+            let is_as_expected = match (&evaluated, expected) {
+                (Ok(None), Ok(None)) => true,
+                (Ok(Some(text)), Ok(Some(start))) => text.starts_with(start),
+                (Err(error), Err(start)) => error.to_string().starts_with(start),
+                _ => false,
+            };
+            assert!(is_as_expected, "{tag:?}: {evaluated:?}");
         }
     }
 

@@ -23,7 +23,7 @@ pub(crate) use self::report::Report;
 use self::targets::{Dialler, Targets};
 use crate::args::{PodArgs, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::ApiServer;
+use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::images;
 use crate::cluster::random;
 use crate::observe::kubeconfigs;
@@ -70,7 +70,9 @@ pub(crate) enum VerifyError {
     NoRandomness,
     #[error("interrupted; the pods are deleted")]
     Interrupted,
-    #[error("some pods may be left, which end by themselves 30 s after --timeout: {0}")]
+    #[error(
+        "some pods may be left; those that have started end by themselves 30 s after --timeout: {0}"
+    )]
     Left(String),
 }
 
@@ -243,17 +245,18 @@ impl Prepared {
     }
 }
 
-/// Stores the result of a service, with the earlier results that it does not replace. Returns an
-/// error as a message, because the user gets the report.
+/// Stores the result of a service, with the earlier results that it does not replace. Without the
+/// right to read these, stores only a result that lacks no clusters: it replaces all but failures
+/// of nodes. Returns an error as a message, because the user gets the report.
 async fn store(
     hub: &ApiServer,
     key: &ServiceKey,
     verification: Verification,
     left_out: &[String],
 ) -> Result<(), String> {
-    let earlier = match verification.is_partial(left_out) {
-        true => Verification::read(hub, key).await?,
-        false => None,
+    let earlier = match Verification::stored(hub, key).await {
+        Err(RequestError::NotAllowed { .. }) if !verification.lacks_clusters(left_out) => None,
+        earlier => earlier.map_err(|error| error.to_string())?,
     };
     let stored = verification.after(earlier, left_out);
     let written = stored.write(hub, key).await;

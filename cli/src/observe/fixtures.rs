@@ -120,7 +120,7 @@ pub(crate) fn healthy() -> Snapshot {
         mcs: Some(mcs),
         service: Some(core_service(false, &[("http", 80)])),
         derived: None,
-        imports: Vec::new(),
+        imports: Ok(Vec::new()),
         namespaces: Ok(Vec::new()),
         clusters: Arc::new(clusters.into()),
         works: Some(Vec::new()),

@@ -10,7 +10,7 @@ use super::connect::ConnectError;
 use super::hub::Hub;
 use super::member::{Id, Member};
 use super::reader::Apply;
-use super::service::{HubNamespaces, Readings, Snapshot};
+use super::service::{HubImports, HubNamespaces, Readings, Snapshot};
 use super::touched::Touched;
 use crate::cluster::karmada::Work;
 use crate::observe::networking::is_by_node_ports;
@@ -124,7 +124,7 @@ impl Fleet {
             mcs: self.hub.mcs.of(key).next().cloned(),
             service: self.hub.services.of(key).next().cloned(),
             derived: self.hub.services.of(&key.derived()).next().cloned(),
-            imports: self.hub.imports.of(key).map(|_| key.clone()).collect(),
+            imports: self.imports(key),
             namespaces: self.namespaces(key),
             clusters: self.hub.all_clusters.clone(),
             works,
@@ -133,6 +133,14 @@ impl Fleet {
             members: BTreeMap::new(),
         };
         snapshot.with_members(members.collect())
+    }
+
+    /// Returns the ServiceImports of a service on the hub.
+    fn imports(&self, key: &ServiceKey) -> HubImports {
+        match self.hub.imports_unread() {
+            Some(why) => Err(why.clone()),
+            None => Ok(self.hub.imports.of(key).map(|_| key.clone()).collect()),
+        }
     }
 
     /// Returns the Namespace of a service on the hub.
@@ -172,13 +180,13 @@ impl Fleet {
         readings.collect()
     }
 
-    /// Returns [`Fleet::readings`] with the last observed exports and imports of unread members,
-    /// and the error of each unread member that had any.
+    /// Adds the last observed exports and imports of unread members to [`Fleet::readings`]. Returns
+    /// also the error of each unread member that had any.
     pub(crate) fn last_readings(
         &self,
         key: &ServiceKey,
+        mut readings: Readings,
     ) -> (Readings, BTreeMap<String, ConnectError>) {
-        let mut readings = self.readings(key);
         let mut lost = BTreeMap::new();
         for (name, member) in &self.members {
             if !member.exports.has(key) && !member.imports.has(key) {

@@ -19,7 +19,8 @@ use crate::cluster::api_server::ApiServer;
 
 /// Capacity of the channels of pending changes. Further changes wait at the API servers.
 const CHANGES: usize = 1024;
-/// Maximum number of members that connect concurrently.
+/// Maximum number of members that connect concurrently. The limit applies once to credentials on
+/// the hub and once to kubeconfigs.
 const CONNECTING: usize = 16;
 
 /// Observed state and its watches. Dropping it ends the watches.
@@ -82,6 +83,7 @@ pub(crate) fn follow(hub: ApiServer, scope: Scope) -> (Follow, Changes) {
         scope,
         changes,
         connecting: Arc::new(Semaphore::new(CONNECTING)),
+        by_kubeconfig: Arc::new(Semaphore::new(CONNECTING)),
     };
     let follow = Follow {
         fleet: Fleet::default(),

@@ -109,6 +109,11 @@ impl Hub {
     pub(crate) fn clusterset_unread(&self) -> Option<&String> {
         self.refused.values().next()
     }
+
+    /// Returns the reason that imports of the hub are unknown.
+    pub(super) fn imports_unread(&self) -> Option<&String> {
+        self.refused.get(&Kind::ServiceImport)
+    }
 }
 
 impl View for Hub {
@@ -200,6 +205,7 @@ fn imports_served(hub: &mut Hub, served: Served) -> Touched {
         touched = Touched::services(hub.imports.replace(Vec::new()));
     }
     touched.link = hub.refuse(Kind::ServiceImport, served.err());
+    touched.all = touched.link;
     touched
 }
 
@@ -452,6 +458,22 @@ async fn follow_works(reader: &Reader<'_, Hub>, mut works: Works) -> RequestErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::access::Side;
+
+    #[test]
+    fn refused_exports_leave_imports_known() {
+        let forbidden = || {
+            Err(RequestError::NotAllowed {
+                side: Side::Hub,
+                message: "no".to_owned(),
+            })
+        };
+        let mut hub = Hub::default();
+        exports_served(&mut hub, forbidden());
+        assert!(hub.clusterset_unread().is_some() && hub.imports_unread().is_none());
+        imports_served(&mut hub, forbidden());
+        assert!(hub.imports_unread().is_some());
+    }
 
     #[test]
     fn all_services_depend_on_works_that_become_readable() {

@@ -314,8 +314,11 @@ pub(super) struct Settings {
     pub hub: ApiServer,
     pub scope: Scope,
     pub changes: mpsc::Sender<Sent<Member>>,
-    /// Limit of concurrent connection attempts.
+    /// Limit of concurrent connection attempts with the credentials on the hub.
     pub connecting: Arc<Semaphore>,
+    /// Limit of concurrent connection attempts by the user's kubeconfigs. Their credential plugins
+    /// may take a minute.
+    pub by_kubeconfig: Arc<Semaphore>,
 }
 
 /// Followed member. Dropping it ends the watches.
@@ -437,8 +440,12 @@ async fn connect(
     settings: &Settings,
     cluster: &Cluster,
 ) -> Result<(ApiServer, Identity), ConnectError> {
+    let limit = match settings.hub.members.of(&cluster.name_any()) {
+        Some(_) => &settings.by_kubeconfig,
+        None => &settings.connecting,
+    };
     // The timeout begins after the permit is acquired.
-    let _turn = settings.connecting.acquire().await.ok();
+    let _turn = limit.acquire().await.ok();
     let (hub, insecure) = (&settings.hub, settings.scope.allow_insecure);
     connect::read_one(hub, cluster, insecure, READ_WITHIN, |server| async move {
         let identity = identify(&server).await?;
@@ -562,11 +569,14 @@ async fn follow_nodes(reader: &Reader<'_, Member>) -> RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::access::Side;
-    use crate::fixtures::export;
+    use crate::cluster::access::{MemberFile, MembersArgs, Side};
+    use crate::cluster::kubeconfig::MemberKubeconfigs;
+    use crate::fixtures::{export, synced};
     use causeway::domain::ClusterName;
     use causeway::domain::path::{Path, PathReport};
+    use futures::FutureExt as _;
     use k8s_openapi::jiff::SignedDuration;
+    use kube::Config;
     use serde_json::json;
 
     fn forbidden() -> RequestError {
@@ -675,5 +685,37 @@ mod tests {
         assert!(held.is_ok_and(|held| held.exports.is_empty()));
         member.link.end("refused".to_owned(), Timestamp::now());
         assert!(member.clusterset().is_some_and(|held| held.is_err()));
+    }
+
+    #[tokio::test]
+    async fn attempts_by_kubeconfigs_delay_no_other_member() {
+        let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(kubeconfig.path(), "contexts: []\n").expect("a kubeconfig");
+        let of_a = MemberFile {
+            member: Some("a".to_owned()),
+            path: kubeconfig.path().to_owned(),
+        };
+        let members = MembersArgs {
+            files: vec![of_a],
+            contexts: Vec::new(),
+        };
+        let members = MemberKubeconfigs::read(&members, None).expect("kubeconfigs");
+        let config = Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let hub = ApiServer {
+            members: Arc::new(members),
+            ..ApiServer::new(Side::Hub, config).expect("a client")
+        };
+        let settings = Settings {
+            hub,
+            scope: Scope::default(),
+            changes: mpsc::channel(1).0,
+            connecting: Arc::new(Semaphore::new(1)),
+            by_kubeconfig: Arc::new(Semaphore::new(0)),
+        };
+        let waiting = connect(&settings, &synced("a")).now_or_never();
+        assert!(waiting.is_none(), "all places are taken");
+        let refused = connect(&settings, &synced("b")).now_or_never();
+        let is_refused = matches!(refused, Some(Err(ConnectError::NoReference)));
+        assert!(is_refused, "no credentials are on the hub");
     }
 }

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use super::connect::{self, ConnectError};
 use super::scope::Scope;
-use super::service::{self, Held, HubNamespaces, MemberRead, Readings, Snapshot};
+use super::service::{self, Held, HubImports, HubNamespaces, MemberRead, Readings, Snapshot};
 use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::cluster::definitions::DEFINE;
@@ -198,11 +198,17 @@ async fn readable_names(
     })
 }
 
-/// Lists the ServiceImports of the service's name on the hub.
-async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, RequestError> {
-    let served = of(key).served_in::<ServiceImport>(hub).await;
-    let (_, imports) = allowed(served)?.flatten().unwrap_or_default();
-    Ok(imports.iter().map(|_| key.clone()).collect())
+/// Lists the ServiceImports of the service's name on the hub. The reason that the user may not list
+/// them is a value.
+async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<HubImports, RequestError> {
+    match of(key).served_in::<ServiceImport>(hub).await {
+        Ok(served) => {
+            let (_, imports) = served.unwrap_or_default();
+            Ok(Ok(imports.iter().map(|_| key.clone()).collect()))
+        }
+        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(why.to_string())),
+        Err(why) => Err(why),
+    }
 }
 
 /// Reads the Namespace of a service on the hub. The reason that the user may not read it is a
@@ -425,9 +431,14 @@ fn named(name: &str) -> ListParams {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use causeway::api::multicluster::Version;
     use causeway::domain::ClusterName;
+    use http_body_util::Full;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
     use kube::core::TypeMeta;
+    use serde_json::json;
+    use tower::{BoxError, service_fn};
 
     use super::*;
     use crate::term::exit::UNKNOWN;
@@ -467,5 +478,35 @@ mod tests {
                 assert!(why.to_string().contains("more than 4096 Leases"), "{why}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn refused_imports_of_the_hub_name_its_rights() {
+        let answer = service_fn(async |request: http::Request<kube::client::Body>| {
+            let (code, body) = match request.uri().path().ends_with("/serviceimports") {
+                true => (
+                    403_u16,
+                    json!({"status": "Failure", "message": "no imports", "code": 403}),
+                ),
+                false => {
+                    let served = json!({
+                        "name": "serviceimports", "singularName": "serviceimport",
+                        "namespaced": true, "kind": "ServiceImport", "verbs": ["list"],
+                    });
+                    let version = Version::ALL[0].api_version();
+                    (200, json!({"groupVersion": version, "resources": [served]}))
+                }
+            };
+            let body = Full::new(Bytes::from(body.to_string()));
+            Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
+        });
+        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let hub = ApiServer {
+            client: kube::Client::new(answer, "default"),
+            ..ApiServer::new(Side::Hub, config).expect("a client")
+        };
+        let imports = imports(&hub, &ServiceKey::new("shop", "foo")).await;
+        let why = "forbidden by the hub: no imports; use a kubeconfig with administrator rights";
+        assert_eq!(imports.expect("a value"), Err(why.to_owned()));
     }
 }

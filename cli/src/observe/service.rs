@@ -38,7 +38,7 @@ pub(crate) struct Snapshot {
     /// Service that Karmada derives on the hub for an import.
     pub derived: Option<Service>,
     /// Keys of the ServiceImports on the hub.
-    pub imports: Vec<ServiceKey>,
+    pub imports: HubImports,
     /// Namespace of the service on the hub.
     pub namespaces: HubNamespaces,
     pub clusters: Arc<Vec<Cluster>>,
@@ -54,6 +54,9 @@ pub(crate) struct Snapshot {
 
 /// Namespaces of the hub, or the reason that the user may not read them.
 pub(crate) type HubNamespaces = Result<Vec<HubNamespace>, String>;
+
+/// Keys of the ServiceImports of the hub, or the reason that the user may not list them.
+pub(crate) type HubImports = Result<Vec<ServiceKey>, String>;
 
 /// Objects of the clusterset in each member, or the error of the read, by name of the member.
 pub(crate) type Readings = BTreeMap<String, Result<Held, ConnectError>>;
@@ -80,7 +83,7 @@ impl Snapshot {
     pub(super) fn with_members(mut self, read: MemberReads) -> Self {
         let mut lists = read.values().flatten().map(|member| &member.held);
         let in_clusterset = self.mcs.is_none()
-            || !self.imports.is_empty()
+            || self.imports.iter().any(|all| !all.is_empty())
             || lists.any(|held| self.is_in_clusterset(held));
         let members = read.into_iter().map(|(name, read)| {
             let held = read.and_then(|member| match member.clusterset_unread {
@@ -147,11 +150,8 @@ impl Snapshot {
             services: self.service.iter().chain(&self.derived).cloned().collect(),
             clusters: self.clusters.clone(),
             works: Some(works),
-            imports: self.imports.clone(),
-            namespaces: self
-                .namespaces
-                .clone()
-                .map_err(|why| Failure::new(FailureKind::Forbidden, why)),
+            imports: self.imports.clone().map_err(forbidden),
+            namespaces: self.namespaces.clone().map_err(forbidden),
             names: self.names.clone(),
         }
     }
@@ -224,6 +224,10 @@ impl Snapshot {
                 && ownership::source_member(slice.meta()) == Some(provider)
         })
     }
+}
+
+fn forbidden(why: String) -> Failure {
+    Failure::new(FailureKind::Forbidden, why)
 }
 
 fn of_work(work: &Work) -> ServiceWork {
@@ -332,7 +336,7 @@ mod tests {
             held.imports.push(import);
         };
         let unchanged = |_: &mut Held| {};
-        let of_hub = |snapshot: &mut Snapshot| snapshot.imports.push(snapshot.key.clone());
+        let of_hub = |snapshot: &mut Snapshot| snapshot.imports = Ok(vec![snapshot.key.clone()]);
         let unexposed = |snapshot: &mut Snapshot| snapshot.mcs = None;
         let same = |_: &mut Snapshot| {};
         let cases: [Case; 6] = [

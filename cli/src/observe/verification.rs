@@ -13,7 +13,7 @@ use kube::Api;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cluster::api_server::ApiServer;
+use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::objects::{self, ObjectError};
 
 /// Label of all pods and stored results of `verify`.
@@ -87,13 +87,18 @@ impl Reached {
         from.split_once(' ').map_or(from, |(cluster, _)| cluster)
     }
 
+    /// Whether the origin is a node.
+    pub(crate) fn is_of_node(&self) -> bool {
+        self.from != self.cluster()
+    }
+
     /// Whether the result, of the given time without one of its own, is recent enough.
     fn counts(&self, time: Timestamp, now: Timestamp) -> bool {
         now.duration_since(self.time.unwrap_or(time)) <= COUNTS_FOR
     }
 
     /// Returns the problem of the paths in one sentence; `None` if all work.
-    fn problem(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         let problem = self.problem.as_ref()?;
         let to = match &self.to {
             Destination::Provider(provider) => format!("pods of {provider}"),
@@ -136,17 +141,24 @@ impl Verification {
         self
     }
 
-    /// Whether the run did not try everything: earlier results of other clusters still count.
-    pub(crate) fn is_partial(&self, left_out: &[String]) -> bool {
+    /// Whether clusters without a result may be consumers.
+    pub(crate) fn lacks_clusters(&self, left_out: &[String]) -> bool {
         self.untried > 0 || !left_out.is_empty()
     }
 
-    /// Adds the earlier results that still count, from clusters that this run did not dial, if the
-    /// run is partial. Each cluster of `left_out` without a result is an untried part.
-    pub(crate) fn after(mut self, earlier: Option<Self>, left_out: &[String]) -> Self {
-        if !self.is_partial(left_out) {
-            return self;
+    /// Whether the run replaces an earlier result. A result of a cluster does not replace failures
+    /// of its nodes.
+    fn replaces(&self, earlier: &Reached, left_out: &[String]) -> bool {
+        let mut results = self.results.iter();
+        match results.find(|one| one.cluster() == earlier.cluster()) {
+            Some(own) => own.is_of_node() || !earlier.is_of_node() || earlier.problem.is_none(),
+            None => !self.lacks_clusters(left_out),
         }
+    }
+
+    /// Adds the earlier results that still count and that this run does not replace. Each cluster
+    /// of `left_out` without a result is an untried part.
+    pub(crate) fn after(mut self, earlier: Option<Self>, left_out: &[String]) -> Self {
         if let Some(earlier) = earlier {
             self.retain(earlier, left_out);
         }
@@ -156,9 +168,9 @@ impl Verification {
         self.bounded()
     }
 
-    /// Adds the earlier results that still count, from clusters that this run did not dial. With
-    /// any, at least as many parts are untried as in the earlier run, except clusters that it left
-    /// out. A sum would grow with each run.
+    /// Adds the earlier results that still count and that this run does not replace. If this run
+    /// lacks clusters and adds any, at least as many parts are untried as in the earlier run,
+    /// except clusters that it left out. A sum would grow with each run.
     fn retain(&mut self, earlier: Self, left_out: &[String]) {
         let (now, dialled, known) = (self.time, self.clusters(), earlier.clusters());
         let Self {
@@ -167,14 +179,13 @@ impl Verification {
             results,
         } = earlier;
         let results = results.into_iter();
-        let retained =
-            results.filter(|one| one.counts(time, now) && !dialled.contains(one.cluster()));
+        let retained = results.filter(|one| one.counts(time, now) && !self.replaces(one, left_out));
         let retained = retained.map(|one| Reached {
             time: one.time.or(Some(time)),
             ..one
         });
         let retained: Vec<_> = retained.collect();
-        if !retained.is_empty() {
+        if !retained.is_empty() && self.lacks_clusters(left_out) {
             let clusters = left_out.iter().chain(&dialled);
             let absent = clusters.filter(|one| !known.contains(*one)).count();
             self.untried = self.untried.max(untried.saturating_sub(absent));
@@ -211,9 +222,20 @@ impl Verification {
     /// # Errors
     /// The reason that the hub does not respond, as text.
     pub(crate) async fn read(hub: &ApiServer, key: &ServiceKey) -> Read {
+        let stored = Self::stored(hub, key).await;
+        stored.map_err(|error| error.to_string())
+    }
+
+    /// Reads the last result of a service as [`Self::read`] does.
+    ///
+    /// # Errors
+    /// [`RequestError`] if the hub does not respond, or if the user may not get the ConfigMap.
+    pub(crate) async fn stored(
+        hub: &ApiServer,
+        key: &ServiceKey,
+    ) -> Result<Option<Self>, RequestError> {
         let maps: Api<ConfigMap> = hub.api(Some(&key.namespace));
-        let map = hub.request(maps.get_opt(&name(key))).await;
-        let map = map.map_err(|error| error.to_string())?;
+        let map = hub.request(maps.get_opt(&name(key))).await?;
         let text = map.and_then(|map| map.data?.remove(KEY));
         Ok(text.and_then(|text| Self::parse(&text)))
     }
@@ -251,15 +273,10 @@ impl Verification {
         }
     }
 
-    /// Lists the recent failed paths to pods of a provider: a sentence for each origin, and its
-    /// time.
-    pub(crate) fn failed_to(&self, provider: &str, now: Timestamp) -> Vec<(Timestamp, String)> {
+    /// Returns the recent results with failed paths to pods of a provider.
+    pub(crate) fn failed_to(&self, provider: &str, now: Timestamp) -> Vec<&Reached> {
         let results = self.results_to(provider);
-        let recent = results.filter(|one| one.counts(self.time, now));
-        let failed = recent.filter_map(|one| {
-            let time = one.time.unwrap_or(self.time);
-            Some((time, one.problem()?))
-        });
+        let failed = results.filter(|one| one.problem.is_some() && one.counts(self.time, now));
         failed.collect()
     }
 

@@ -29,9 +29,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{cross, service};
+    use crate::fixtures::{cross, export, exported, service};
     use crate::golden;
-    use crate::observe::fixtures::healthy;
+    use crate::observe::fixtures::{core_service, healthy};
     use crate::observe::service::{self as observed, Snapshot};
 
     /// Compares the current state with the state after this object is applied.
@@ -101,6 +101,22 @@ mod tests {
             let line = unknown.map(|why| format!("# not known in full: {why}\n"));
             assert!(line.is_none_or(|line| text.contains(&line)), "{text}");
         }
+    }
+
+    #[test]
+    fn unread_imports_are_unknown_beside_karmadas_service() {
+        let mut snapshot = healthy();
+        snapshot.imports = Err("no imports".to_owned());
+        let mut derived = core_service(false, &[("http", 80)]);
+        derived.metadata.name = Some(snapshot.key.derived().name.to_string());
+        snapshot.derived = Some(derived);
+        let object = snapshot.mcs.clone().expect("it");
+        let (_, report) = applied(&snapshot, object.clone());
+        assert_eq!(report.unknown, None, "no member exports it");
+        snapshot.member("a").exports = vec![export("foo", exported())];
+        let (_, report) = applied(&snapshot, object);
+        assert_eq!(report.unknown.as_deref(), Some("ImportNotRead: no imports"));
+        assert!(report.is_incomplete());
     }
 
     #[test]

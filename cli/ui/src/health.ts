@@ -53,7 +53,7 @@ export function clusterMessage(cluster: Cluster): string {
 }
 
 /** Reasons for which a part could not be read: the state is unknown. */
-const UNREAD = new Set(["MemberNotRead", "NamespaceNotRead", "NameNotRead"]);
+const UNREAD = new Set(["MemberNotRead", "NamespaceNotRead", "ImportNotRead", "NameNotRead"]);
 
 export function isUnread({ reason }: Problem): boolean {
   return UNREAD.has(reason);

@@ -1,6 +1,7 @@
 //! `kubectl mcs shift` on a hub with the webhook and the controller.
 
 use causeway::api::{MultiClusterService, labels};
+use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::{Environment, Fleet, SOON, eventually, multi_cluster_service, service};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
@@ -22,6 +23,21 @@ async fn deviates(env: &Environment, result: &str, services: f64, deviation: f64
             .ok_or(format!("{found:?}"))
     })
     .await;
+}
+
+/// Stores the Deployment of a controller with this tag, of which no pod runs.
+async fn deploy(env: &Environment, tag: &str) {
+    let labels = json!({"app": "controller"});
+    let image = format!("causeway/causeway-controller:{tag}");
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "causeway-controller", "namespace": NAMESPACE},
+        "spec": {"selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "controller", "image": image}]},
+        }},
+    });
+    env.hub().apply(&deployment.to_string()).await.ok();
 }
 
 #[tokio::test]
@@ -72,6 +88,12 @@ async fn shift_stops_at_a_failed_path_and_where_the_service_is_not_ready() {
     space.says("foo", "Ready", "True|").await;
     let both = "cluster/member1=50%, rest\nafter 1 s: cluster/member1=100%, rest";
     ends(&shift(&["--step", "50%", "--dry-run"]).await, 0, both);
+    let older = "causeway-controller 0.1.0, which applies no shares";
+    let unknown = "note: Deployment causeway-system/causeway-controller";
+    for (tag, code, text) in [("0.1.0", 1, older), ("latest", 0, unknown)] {
+        deploy(&env, tag).await;
+        ends(&shift(&["--step", "50%", "--dry-run"]).await, code, text);
+    }
     assert_eq!(stored().await, None);
     let shifted = shift(&step).await;
     let first = "note: member1 has no share yet | the first step sets 50%";

@@ -43,16 +43,20 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     Plan::steps(release(snapshot).into_iter().collect())
 }
 
-/// Plans all writes of the move, as if every consumer held causeway's copies.
+/// Plans all writes of the move, as if every consumer held causeway's copies. Slices that
+/// finalizers retain are left.
 pub(super) fn whole(snapshot: &Snapshot) -> Plan {
     let freeing = freeing(snapshot).into_iter().flatten();
-    let slices = dispatched(snapshot).filter(|(member, ..)| may_consume(snapshot, member));
+    let slices = dispatched(snapshot)
+        .filter(|(member, _, slice)| may_consume(snapshot, member) && retained(slice).is_none());
     let steps = freeing
         .chain(slices.map(slice_step))
         .chain(release(snapshot));
+    let left = dispatched(snapshot)
+        .filter_map(|(member, _, slice)| Some(Left::slice(member, slice, retained(slice)?)));
     Plan {
         steps: steps.collect(),
-        left: unread(snapshot).collect(),
+        left: left.chain(unread(snapshot)).collect(),
     }
 }
 
@@ -223,13 +227,25 @@ fn slice_step((member, _, slice): Dispatched<'_>) -> Step {
 fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
     let (mut steps, mut left) = (Vec::new(), Vec::new());
     for (member, held, slice) in dispatched(snapshot) {
-        match evidence::may_go(snapshot, member, held, slice) {
-            Ok(()) => steps.push(slice_step((member, held, slice))),
-            Err(why) => left.push(Left::slice(member, slice, why)),
+        let why = evidence::may_go(snapshot, member, held, slice).err();
+        match why.or_else(|| retained(slice)) {
+            None => steps.push(slice_step((member, held, slice))),
+            Some(why) => left.push(Left::slice(member, slice, why)),
         }
     }
     left.extend(unread(snapshot));
     (steps, left)
+}
+
+/// Returns the reason that a slice in deletion still exists; `None` for any other slice. Another
+/// deletion would change nothing.
+fn retained(slice: &EndpointSlice) -> Option<String> {
+    slice.metadata.deletion_timestamp.as_ref()?;
+    let finalizers = slice.metadata.finalizers.as_deref().unwrap_or_default();
+    Some(format!(
+        "it is being deleted, and its finalizers retain it: {}",
+        finalizers.join(", ")
+    ))
 }
 
 /// Lists the consumers that could not be read, and the members of which a Work is the only record.

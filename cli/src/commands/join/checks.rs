@@ -1,7 +1,5 @@
 //! Refusals before anything is written.
 
-use std::path::Path;
-
 use causeway::domain::ClusterName;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 
@@ -12,7 +10,6 @@ use crate::cluster::deployed;
 use crate::cluster::identity;
 use crate::cluster::objects::ObjectError;
 use crate::commands::membership::hub::Known;
-use crate::commands::membership::member;
 use crate::term::exit::Failure;
 use crate::term::output;
 
@@ -51,15 +48,6 @@ pub(super) fn check_tunnelled(
     }
 }
 
-/// Reads a file of PEM certificates.
-pub(super) fn certificates(file: &Path) -> Result<String, JoinError> {
-    let wrong = |why: String| JoinError::ProxyCa {
-        file: file.to_owned(),
-        why,
-    };
-    member::certificates(file).map_err(wrong)
-}
-
 /// Rejects a proxy URL with user info, because `spec.proxyURL` is not secret.
 pub(super) fn check_proxy(url: Option<&str>) -> Result<(), JoinError> {
     let authority = url.and_then(|url| url.split("://").last()?.split('/').next());
@@ -67,16 +55,6 @@ pub(super) fn check_proxy(url: Option<&str>) -> Result<(), JoinError> {
         Some(authority) if authority.contains('@') => Err(JoinError::ProxyUser),
         _ => Ok(()),
     }
-}
-
-pub(super) fn checked_endpoint(text: &str) -> Result<String, JoinError> {
-    let wrong = || JoinError::Endpoint(text.to_owned());
-    let config = kube::Config::new(text.parse().map_err(|_| wrong())?);
-    let url = &config.cluster_url;
-    if url.scheme_str() != Some("https") || url.host().is_none() {
-        return Err(wrong());
-    }
-    Ok(text.trim_end_matches('/').to_owned())
 }
 
 /// Checks that the name belongs to no other cluster, that the cluster has no other name, and that
@@ -162,23 +140,6 @@ mod tests {
         }
         for url in [None, Some("http://proxy:1"), Some("http://proxy/a@b")] {
             assert!(check_proxy(url).is_ok(), "{url:?}");
-        }
-    }
-
-    #[test]
-    fn an_endpoint_is_an_https_url() {
-        assert_eq!(
-            checked_endpoint("https://10.0.0.2:6443/").expect("a URL"),
-            "https://10.0.0.2:6443"
-        );
-        for wrong in [
-            "",
-            "10.0.0.2:6443",
-            "http://10.0.0.2",
-            "https://",
-            "nonsense",
-        ] {
-            assert!(checked_endpoint(wrong).is_err(), "{wrong}");
         }
     }
 }

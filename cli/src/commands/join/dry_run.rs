@@ -9,7 +9,6 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 
 use super::agent::Agent;
-use super::checks::certificates;
 use super::joining::Joining;
 use super::optional_rights;
 use super::paths::Paths;
@@ -28,7 +27,6 @@ pub(super) async fn print(
     hub: &ApiServer,
     member: &ApiServer,
     name: &ClusterName,
-    endpoint: Option<String>,
     args: &JoinArgs,
 ) -> Result<(), Failure> {
     match hub::check_cluster_api(hub).await {
@@ -36,7 +34,7 @@ pub(super) async fn print(
         Ok(()) | Err(HubError::NoClusterApi) => {}
         Err(error) => return Err(error.into()),
     }
-    let joining = Joining::read(hub, member, name, endpoint, args).await?;
+    let joining = Joining::read(hub, member, name, args).await?;
     let agent = Agent::prepare(&joining).await?;
     let paths = Paths::prepare(&joining).await?;
     let mut sets = Vec::new();
@@ -91,7 +89,7 @@ async fn secret(joining: &Joining<'_>) -> Result<DynamicObject, Failure> {
         )?;
     }
     let ca_bundle = member::published_authorities(joining.member).await?;
-    let given = args.proxy_ca.as_deref().map(certificates).transpose()?;
+    let given = member::certificates("--proxy-ca", args.proxy_ca.as_deref())?;
     let proxy_ca = given.or(hub::stored(joining.hub, name).await?.proxy_ca);
     Ok(hub::secret(name, None, &ca_bundle, proxy_ca.as_deref())?)
 }

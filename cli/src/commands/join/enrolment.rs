@@ -39,12 +39,7 @@ const TOKEN_BYTES: usize = 32;
 const WITHIN: Duration = Duration::from_secs(600);
 
 /// Creates the Cluster and the token on the hub, and prints the file for the member.
-pub(super) async fn run(
-    hub: &HubArgs,
-    name: &ClusterName,
-    endpoint: Option<String>,
-    args: &JoinArgs,
-) -> Result<(), Failure> {
+pub(super) async fn run(hub: &HubArgs, name: &ClusterName, args: &JoinArgs) -> Result<(), Failure> {
     let (Some(address), Some(format)) = (&args.tunnel, args.output.format) else {
         return Err(JoinError::NoMember.into());
     };
@@ -61,7 +56,7 @@ pub(super) async fn run(
     let token = args.dry_run.is_none().then(token).transpose()?;
     let data = data(&hub, name, address, token.as_deref()).await?;
     let objects = of_member(&hub, address, data, args).await?;
-    let cluster = cluster(recorded, name, endpoint, args)?;
+    let cluster = cluster(recorded, name, args)?;
     match &token {
         Some(token) => store(&hub, name, &cluster, token, args).await?,
         None => output::progress("note: the token is left out, because a dry run makes none")?,
@@ -120,13 +115,12 @@ async fn data(
 fn cluster(
     recorded: Option<&Known>,
     name: &ClusterName,
-    endpoint: Option<String>,
     args: &JoinArgs,
 ) -> Result<DynamicObject, ObjectError> {
     let given = Location::new(args.region.clone(), args.zones.clone());
     let location = given.or(recorded.map_or_else(Location::default, |one| one.location.clone()));
     let id = args.enrolment.id.as_deref();
-    let endpoint = endpoint.as_deref();
+    let endpoint = args.api_endpoint.as_deref();
     let fields = hub::MemberFields {
         id: id.or_else(|| recorded?.id.as_deref()),
         endpoint: endpoint.or_else(|| recorded?.endpoint.as_deref()),

@@ -29,13 +29,11 @@ pub(super) struct Joining<'a> {
 }
 
 impl<'a> Joining<'a> {
-    /// Reads the facts, and checks that the member may be joined under this name. `endpoint` is the
-    /// one that the user gives.
+    /// Reads the facts, and checks that the member may be joined under this name.
     pub(super) async fn read(
         hub: &'a ApiServer,
         member: &'a ApiServer,
         name: &'a ClusterName,
-        endpoint: Option<String>,
         args: &'a JoinArgs,
     ) -> Result<Self, Failure> {
         let identity = member::identify(member).await?;
@@ -43,8 +41,8 @@ impl<'a> Joining<'a> {
         check_identity(&known, name, &identity.uid)?;
         let recorded = recorded(&known, name).cloned();
         check_tunnelled(recorded.as_ref(), name, args)?;
-        let endpoint = match (endpoint, &args.tunnel) {
-            (Some(given), _) => given,
+        let endpoint = match (&args.api_endpoint, &args.tunnel) {
+            (Some(given), _) => given.clone(),
             (None, Some(_)) => agent::api_endpoint(member).await?,
             (None, None) => member.url(),
         };

@@ -6,7 +6,8 @@ mod ownership;
 pub(crate) mod paths;
 mod token;
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use causeway::api::{Cluster, ClusterSpec, labels};
@@ -27,7 +28,7 @@ pub(crate) use self::token::{NewToken, token_names, token_secret};
 use crate::cluster::api_server::{ApiServer, RequestError, allowed, root_cause};
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::wait::TimedOut;
-use crate::term::exit::{CommandError, Failure, PROBLEM};
+use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
 use crate::term::output;
 
 const RBAC: &str = include_str!("../../../../manifests/member/rbac.yaml");
@@ -82,12 +83,19 @@ pub(crate) enum MemberError {
     ForeignAgent { object: String, page: &'static str },
     #[error("Service default/kubernetes of the member has no address; give --api-endpoint")]
     NoApiService,
+    #[error("{flag} {}: {cause}", file.display())]
+    Certificates {
+        flag: &'static str,
+        file: PathBuf,
+        cause: io::Error,
+    },
 }
 
 impl CommandError for MemberError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::NoToken { late, .. } => late.exit_code(),
+            Self::Certificates { .. } => USAGE,
             _ => PROBLEM,
         }
     }
@@ -302,17 +310,27 @@ fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
     all.iter().map(|one| certificate_pem(one)).collect()
 }
 
-/// Reads a file of PEM certificates.
+/// Reads the file of PEM certificates that a flag names, if any.
 ///
 /// # Errors
-/// The cause as text.
-pub(crate) fn certificates(file: &Path) -> Result<String, String> {
-    let text = std::fs::read_to_string(file).map_err(|why| why.to_string())?;
-    let is_any = CertificateDer::pem_slice_iter(text.as_bytes()).any(|one| one.is_ok());
-    match is_any {
-        true => Ok(text),
-        false => Err("it holds no certificate in PEM".to_owned()),
-    }
+/// [`MemberError::Certificates`] if the file cannot be read or holds no certificate in PEM.
+pub(crate) fn certificates(
+    flag: &'static str,
+    file: Option<&Path>,
+) -> Result<Option<String>, MemberError> {
+    let Some(file) = file else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(file).and_then(|text| {
+        let is_any = CertificateDer::pem_slice_iter(text.as_bytes()).any(|one| one.is_ok());
+        let none = || io::Error::other("it holds no certificate in PEM");
+        is_any.then_some(text).ok_or_else(none)
+    });
+    text.map(Some).map_err(|cause| MemberError::Certificates {
+        flag,
+        file: file.to_owned(),
+        cause,
+    })
 }
 
 /// Connects with the Secret for the hub as the controller will, at the URL of the kubeconfig. Its

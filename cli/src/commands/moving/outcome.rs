@@ -9,6 +9,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::step::Step;
+use crate::observe::connect::ConnectError;
 
 /// Possible writes, and the unfinished rest.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,8 +68,16 @@ impl Left {
 
     /// Returns the rest for a member that could not be read. `whose` names the manager of the
     /// objects that may remain there.
-    pub(crate) fn unread(member: &str, whose: &str, why: impl fmt::Display) -> Self {
-        let why = format!("cannot be read, so objects of {whose} may remain there: {why}");
+    pub(crate) fn unread(member: &str, whose: &str, why: &ConnectError) -> Self {
+        let remedy = match why {
+            // The controller creates the Cluster of a profile again.
+            ConnectError::OfProfile { .. } => {
+                format!("give a kubeconfig of the member: --member-kubeconfig {member}=FILE")
+            }
+            _ => "make it readable to you, or remove its Cluster".to_owned(),
+        };
+        let why =
+            format!("cannot be read, so objects of {whose} may remain there: {why}; {remedy}");
         Self {
             is_unread: true,
             ..Self::member(member, why)
@@ -240,7 +249,7 @@ mod tests {
     #[test]
     fn plan_with_an_unread_member_is_unknown() {
         let known = Left::member("a", "not confirmed".to_owned());
-        let unread = Left::unread("b", "Karmada", "no answer");
+        let unread = Left::unread("b", "Karmada", &ConnectError::Timeout(5));
         for (state, left, is_known) in [
             (State::Planned, vec![], true),
             (State::Planned, vec![known.clone()], true),
@@ -251,6 +260,17 @@ mod tests {
             let outcome = Outcome { left, ..outcome };
             assert_eq!(outcome.is_known(), is_known, "{outcome:?}");
         }
+    }
+
+    #[test]
+    fn unread_member_of_a_profile_needs_a_kubeconfig() {
+        let of_profile = ConnectError::OfProfile {
+            namespace: "fleet".to_owned(),
+            name: "b".to_owned(),
+        };
+        let left = Left::unread("b", "Karmada", &of_profile).to_string();
+        assert!(left.ends_with("--member-kubeconfig b=FILE"), "{left}");
+        assert!(!left.contains("remove its Cluster"), "{left}");
     }
 
     #[test]

@@ -449,10 +449,11 @@ fn exported_row(fleet: &Fleet, key: &ServiceKey, explanation: &Explanation) -> O
     if !fleet.is_exported(key) {
         return None;
     }
-    if let Some(report) = exported_report(&fleet.readings(key)) {
+    let readings = fleet.readings(key);
+    if let Some(report) = exported_report(&readings) {
         return Some(ServiceRow::exported(report, explanation));
     }
-    let (readings, lost) = fleet.last_readings(key);
+    let (readings, lost) = fleet.last_readings(key, readings);
     let report = exported_report(&readings)?;
     Some(ServiceRow::lost(report, explanation, &lost))
 }

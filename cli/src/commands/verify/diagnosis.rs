@@ -1,5 +1,6 @@
 //! Wording, likely cause and remedy of each outcome. Pure.
 
+use super::named;
 use super::probe::{OTHER_PROGRAM, Outcome, Path};
 
 /// Likely cause of a failed path, and its remedy.
@@ -22,10 +23,7 @@ pub(super) fn words(outcome: &Outcome) -> String {
         Outcome::Reset => "reset".to_owned(),
         Outcome::NameNotFound => "name not found".to_owned(),
         Outcome::NameserverFailed { error } => format!("nameserver failed: {error}"),
-        Outcome::WrongAddress { found } => {
-            let found: Vec<_> = found.iter().map(ToString::to_string).collect();
-            format!("wrong address {}", found.join(", "))
-        }
+        Outcome::WrongAddress { found } => format!("wrong address {}", named(found.iter())),
         Outcome::WrongCluster { answered } => format!("answered by {answered}"),
         Outcome::LargePacketsLost => "large packets are lost".to_owned(),
         Outcome::Failed { error } => format!("failed: {error}"),

@@ -44,7 +44,7 @@ impl Paths {
                 let provider = provider.unwrap_or(consumer).to_owned();
                 let found = endpoints.entry(provider.clone()).or_default();
                 if is_used(slice, service) {
-                    found.extend(dialled(slice, &mut all.untried));
+                    found.extend(dialled(&provider, slice, &mut all.untried));
                 } else if slice.endpoints.iter().any(is_serving) {
                     unused.insert(provider, slice.address_type.as_str());
                 }
@@ -159,7 +159,15 @@ fn is_used(slice: &EndpointSlice, service: &Service) -> bool {
 }
 
 /// Returns the addresses of a slice's serving endpoints, with the slice's ports of TCP and UDP.
-fn dialled(slice: &EndpointSlice, untried: &mut Vec<String>) -> Vec<(IpAddr, Vec<Port>)> {
+fn dialled(
+    provider: &str,
+    slice: &EndpointSlice,
+    untried: &mut Vec<String>,
+) -> Vec<(IpAddr, Vec<Port>)> {
+    let has_port = slice.ports.iter().flatten().any(|port| port.port.is_some());
+    if !has_port && slice.endpoints.iter().any(is_serving) {
+        untried.push(format!("endpoints of {provider} have no port to dial"));
+    }
     let mut ports = Vec::new();
     for port in slice.ports.iter().flatten() {
         let Some(number) = port.port.and_then(|port| u16::try_from(port).ok()) else {
@@ -360,6 +368,25 @@ mod tests {
             let held = Held {
                 services: services.clone(),
                 slices,
+                ..Held::default()
+            };
+            assert_eq!(Paths::of(&held, &key(), "member2").untried, expected);
+        }
+    }
+
+    #[test]
+    fn endpoints_without_a_port_are_untried() {
+        let untried = "endpoints of member1 have no port to dial";
+        for (addresses, ports, expected) in [
+            (&["10.1.0.1"][..], json!([]), &[untried][..]),
+            (&["10.1.0.1"], json!([{}]), &[untried]),
+            (&[], json!([]), &[]),
+        ] {
+            let mut slice = slice("foo", Some("member1"), addresses, "TCP");
+            slice.ports = serde_json::from_value(ports).expect("ports");
+            let held = Held {
+                services: service("foo", "None"),
+                slices: vec![slice],
                 ..Held::default()
             };
             assert_eq!(Paths::of(&held, &key(), "member2").untried, expected);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use causeway::domain::ServiceKey;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, DynamicObject, ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -207,7 +208,7 @@ pub(super) struct Pods<'a> {
     member: &'a ApiServer,
     namespace: &'a str,
     names: Vec<String>,
-    /// Ended pods of earlier runs.
+    /// Pods of earlier runs that ended or will not start.
     earlier: Vec<String>,
 }
 
@@ -335,7 +336,7 @@ impl<'a> Pods<'a> {
 
     /// Deletes the recorded pods before the deadline, those of this run before those of earlier
     /// runs. Returns the error of each pod of this run that may still exist. A pod of an earlier
-    /// run has ended, and the next run deletes it.
+    /// run does nothing, and the next run deletes it.
     pub(super) async fn delete(&self, deadline: Instant) -> Vec<String> {
         let earlier = self.earlier.iter().map(|name| (name, false));
         let all = self.names.iter().map(|name| (name, true)).chain(earlier);
@@ -363,14 +364,30 @@ impl<'a> Pods<'a> {
         Some(format!("pod {}/{name}: {why}", self.namespace))
     }
 
-    /// Records the ended pods of earlier runs for deletion. Pods of a Job are its own.
+    /// Records the pods of ended runs for deletion. Pods of a Job are its own.
     pub(super) async fn adopt_ended(&mut self) -> Result<(), RequestError> {
         let of_earlier = ListParams::default().labels(LABEL).limit(MAX_OLD);
         let pods = self.member.list(self.api(), &of_earlier).await?.into_iter();
-        let ended = pods.filter(|pod| pod.owner_references().is_empty() && has_ended(pod));
+        let now = Timestamp::now();
+        let ended = pods.filter(|pod| {
+            pod.owner_references().is_empty() && (has_ended(pod) || is_overdue(pod, now))
+        });
         self.earlier.extend(ended.map(|pod| pod.name_any()));
         Ok(())
     }
+}
+
+/// Whether a pod has not started within its own deadline, so that its run has ended. Kubernetes
+/// counts that deadline from the start, and never ends such a pod.
+fn is_overdue(pod: &Pod, now: Timestamp) -> bool {
+    let status = pod.status.as_ref();
+    let has_started = status.is_some_and(|status| status.start_time.is_some());
+    let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let spec = pod.spec.as_ref();
+    let active = spec.and_then(|spec| spec.active_deadline_seconds);
+    let is_late =
+        |(created, active)| now.duration_since(created) > SignedDuration::from_secs(active);
+    !has_started && created.zip(active).is_some_and(is_late)
 }
 
 /// Returns the annotations of a pod. They keep it out of the mesh of Linkerd.
@@ -561,6 +578,27 @@ mod tests {
         for why in left {
             assert!(why.starts_with("pod causeway-system/own-"), "{why}");
             assert!(why.contains("forbidden by the member"), "{why}");
+        }
+    }
+
+    #[test]
+    fn unstarted_pod_is_overdue_after_its_own_deadline() {
+        let now: Timestamp = "2026-11-28T12:02:00Z".parse().expect("a time");
+        let started = json!({"startTime": "2026-11-28T12:00:01Z"});
+        for (active, status, overdue) in [
+            (json!(90), json!({"phase": "Pending"}), true),
+            (json!(90), json!(null), true),
+            (json!(150), json!({"phase": "Pending"}), false),
+            (json!(90), started, false),
+            (json!(null), json!({"phase": "Pending"}), false),
+        ] {
+            let pod = json!({
+                "metadata": {"creationTimestamp": "2026-11-28T12:00:00Z"},
+                "spec": {"containers": [], "activeDeadlineSeconds": active},
+                "status": status,
+            });
+            let read: Pod = serde_json::from_value(pod.clone()).expect("a pod");
+            assert_eq!(is_overdue(&read, now), overdue, "{pod}");
         }
     }
 

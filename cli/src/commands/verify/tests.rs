@@ -1,13 +1,15 @@
 //! Tests of the causes, of the report and of its stored part.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use k8s_openapi::jiff::Timestamp;
+use serde_json::json;
 use tower::{BoxError, service_fn};
 
-use super::diagnosis::{Evidence, diagnose};
+use super::diagnosis::{Evidence, diagnose, words};
 use super::probe::{Dialled, OTHER_PROGRAM, Outcome, Path, Protocol};
 use super::report::{ConsumerReport, Report, ServiceReport};
 use super::store;
@@ -348,14 +350,79 @@ fn stored_result_is_one_sentence_with_the_first_problem() {
 }
 
 #[test]
-fn partial_run_retains_the_results_of_other_origins() {
-    let second = |second| Timestamp::from_second(second).expect("a time");
-    let day = 24 * 60 * 60;
-    let stored = |time, cluster: &str, outcome| {
-        let outcomes = vec![(cluster_ip(), outcome)];
-        let stored = service(vec![consumer(cluster, outcomes)]).verification(second(time));
-        stored.expect("a result")
+fn wrong_address_names_few_of_many_addresses() {
+    let found = (0..200_u8).map(|last| IpAddr::from([10, 3, 0, last]));
+    let found = found.collect();
+    let expected = "wrong address 10.3.0.0, 10.3.0.1, 10.3.0.2 and 197 more";
+    assert_eq!(words(&Outcome::WrongAddress { found }), expected);
+}
+
+/// Result that a run at this second stores of one path from an origin.
+fn stored(second: i64, from: &str, outcome: Outcome) -> Verification {
+    let time = Timestamp::from_second(second).expect("a time");
+    let outcomes = vec![(cluster_ip(), outcome)];
+    let stored = service(vec![consumer(from, outcomes)]).verification(time);
+    stored.expect("a result")
+}
+
+#[test]
+fn failures_of_nodes_are_retained_until_a_run_from_nodes() {
+    for (from, earlier, outcome, is_retained) in [
+        ("member1", "member1", Outcome::Refused, false),
+        ("member1", "member1 (node-a)", Outcome::Refused, true),
+        ("member1", "member1 (node-a)", Outcome::Works, false),
+        ("member1", "member1 (node-a)", Outcome::NoAnswer, false),
+        (
+            "member1 (node-b)",
+            "member1 (node-a)",
+            Outcome::Refused,
+            false,
+        ),
+        ("member1 (node-b)", "member1", Outcome::Refused, false),
+        ("member1", "member2 (node-a)", Outcome::Refused, false),
+    ] {
+        let earlier = stored(0, earlier, outcome);
+        let run = stored(60, from, Outcome::Works);
+        let summary = match is_retained {
+            true => format!("{}, at 1970-01-01T00:00:00Z", earlier.summary()),
+            false => "everything that was dialled works".to_owned(),
+        };
+        let result = run.after(Some(earlier), &[]);
+        assert_eq!(result.summary(), summary, "{result:?}");
+        assert_eq!(result.results.len(), 1 + usize::from(is_retained));
+    }
+}
+
+#[test]
+fn run_that_dials_everything_has_no_untried_part() {
+    let both = |mut one: Verification, other: Verification| {
+        one.results.extend(other.results);
+        one
     };
+    let of_nodes = both(
+        stored(0, "member1 (node-a)", Outcome::Refused),
+        stored(0, "member2 (node-b)", Outcome::Works),
+    );
+    let without_member2 = Verification {
+        untried: 1,
+        ..stored(60, "member1", Outcome::Works)
+    };
+    let earlier = without_member2.after(Some(of_nodes), &[]);
+    assert_eq!((earlier.untried, earlier.results.len()), (1, 3));
+    let complete = both(
+        stored(120, "member1", Outcome::Works),
+        stored(120, "member2", Outcome::Works),
+    );
+    let result = complete.after(Some(earlier), &[]);
+    let origins = result.results.iter().map(|one| one.from.as_str());
+    let origins: Vec<_> = origins.collect();
+    assert_eq!(origins, ["member1 (node-a)", "member1", "member2"]);
+    assert_eq!(result.untried, 0);
+}
+
+#[test]
+fn partial_run_retains_the_results_of_other_origins() {
+    let day = 24 * 60 * 60;
     let fails = |time| stored(time, "member2 (node-a)", Outcome::Refused);
     let partial = |untried| Verification {
         untried,
@@ -412,31 +479,33 @@ fn partial_run_retains_the_results_of_other_origins() {
 
 #[tokio::test]
 async fn complete_result_is_stored_without_the_right_to_read_it() {
-    let answer = service_fn(|request: http::Request<kube::client::Body>| async move {
-        let (code, body) = match *request.method() {
-            http::Method::PATCH => (200_u16, r#"{"apiVersion": "v1", "kind": "ConfigMap"}"#),
-            _ => (
-                403,
-                r#"{"status": "Failure", "message": "no", "code": 403}"#,
-            ),
-        };
-        let body = Full::new(Bytes::from(body));
-        Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
-    });
-    let hub = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-    let hub = ApiServer::new(Side::Hub, hub).expect("a client");
-    let client = kube::Client::new(answer, "default");
-    let hub = ApiServer { client, ..hub };
-    let works = service(vec![consumer(
-        "member2",
-        vec![(cluster_ip(), Outcome::Works)],
-    )]);
+    let key = service(Vec::new()).key();
     let left_out = ["member1".to_owned()];
-    for (left_out, is_stored) in [(&left_out[..0], true), (&left_out[..], false)] {
-        let result = works.verification(Timestamp::UNIX_EPOCH);
-        let result = result.expect("a result");
-        let stored = store(&hub, &works.key(), result, left_out).await;
-        assert_eq!(stored.is_ok(), is_stored, "{stored:?}");
+    for (read, from, left_out, is_stored) in [
+        (403_u16, "member2 (node-a)", &left_out[..0], true),
+        (403, "member2 (node-a)", &left_out[..], false),
+        (403, "member2", &left_out[..0], true),
+        (403, "member2", &left_out[..], false),
+        (503, "member2", &left_out[..0], false),
+    ] {
+        let answer = move |request: http::Request<kube::client::Body>| async move {
+            let (code, body) = match *request.method() {
+                http::Method::PATCH => (200, json!({"apiVersion": "v1", "kind": "ConfigMap"})),
+                _ => (
+                    read,
+                    json!({"status": "Failure", "message": "no", "code": read}),
+                ),
+            };
+            let body = Full::new(Bytes::from(body.to_string()));
+            Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
+        };
+        let hub = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let hub = ApiServer::new(Side::Hub, hub).expect("a client");
+        let client = kube::Client::new(service_fn(answer), "default");
+        let hub = ApiServer { client, ..hub };
+        let result = stored(0, from, Outcome::Works);
+        let written = store(&hub, &key, result, left_out).await;
+        assert_eq!(written.is_ok(), is_stored, "{read} {from}: {written:?}");
     }
 }
 

@@ -130,7 +130,7 @@ impl Report {
             namespace: key.namespace.to_string(),
             name: key.name.to_string(),
             warnings: admitted.warnings,
-            unknown: unknown(key, hub, requests_names),
+            unknown: unknown(key, (hub, before), requests_names),
             object,
             dns_endpoint,
             unpublished: after.unpublished.clone(),
@@ -154,15 +154,23 @@ impl Report {
     }
 }
 
-/// Returns the reasons that inputs beside the members are unknown: the Namespace, and names in DNS
-/// if the service requests any.
-fn unknown(key: &ServiceKey, hub: &HubLists, requests_names: bool) -> Option<String> {
+/// Returns the reasons that inputs beside the members are unknown: the Namespace, Karmada's import
+/// of an exported service, and names in DNS if the service requests any.
+fn unknown(
+    key: &ServiceKey,
+    (hub, members): (&HubLists, &Members),
+    requests_names: bool,
+) -> Option<String> {
+    let mut read = members.values().flatten();
+    let is_exported = read.any(|lists| !lists.exports.is_empty());
+    let import = hub.unread_import(key).filter(|_| is_exported);
     let names = match &hub.names {
         NameLists::Unreadable(failure) if requests_names => Some(failure),
         _ => None,
     };
     let inputs = [
         (Reason::NamespaceNotRead, hub.unread_defaults(key)),
+        (Reason::ImportNotRead, import),
         (Reason::NameNotRead, names),
     ];
     let unread = inputs.into_iter();

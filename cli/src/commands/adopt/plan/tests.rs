@@ -21,6 +21,13 @@ fn commands(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(Step::located_command).collect()
 }
 
+/// Puts a slice into deletion, in which a finalizer retains it.
+fn retain(slice: &mut EndpointSlice) {
+    let created = healthy().mcs.expect("it").metadata.creation_timestamp;
+    slice.metadata.deletion_timestamp = created;
+    slice.metadata.finalizers = Some(vec!["example.com/keep".to_owned()]);
+}
+
 /// Applies a plan to the snapshot as the API servers would.
 fn carry_out(snapshot: &mut Snapshot, plan: &Plan) {
     for step in &plan.steps {
@@ -289,6 +296,11 @@ fn karmadas_slice_goes_by_evidence_alone() {
             "",
         ),
         (
+            "it is being deleted",
+            |s| retain(&mut s.member("b").slices[1]),
+            "it is being deleted, and its finalizers retain it: example.com/keep",
+        ),
+        (
             "there is no MultiClusterService",
             |s| s.mcs = None,
             "no MultiClusterService needs it",
@@ -358,7 +370,8 @@ fn work_of_an_unread_former_consumer_stops_the_move() {
     let works = snapshot.works.as_mut().expect("Works");
     works.push(work("c", "dispatched"));
     make_unread(&mut snapshot, "c");
-    let why = "c: cannot be read, so objects of Karmada may remain there: no answer";
+    let why = "c: cannot be read, so objects of Karmada may remain there: no answer; \
+               make it readable to you, or remove its Cluster";
     let stopped = plan(&snapshot);
     let left: Vec<_> = stopped.left.iter().map(ToString::to_string).collect();
     assert_eq!((stopped.steps, left), (vec![], vec![why.to_owned()]));
@@ -408,6 +421,50 @@ fn work_of_a_former_consumer_outlives_its_slice() {
     let of_former = ["es-c delete works", "in c: kubectl", "es-c patch works"];
     let places = of_former.map(|words| written.iter().position(|one| one.contains(words)));
     assert_eq!(places, [Some(0), Some(1), Some(5)], "{written:?}");
+}
+
+#[test]
+fn slice_that_a_former_consumer_retains_keeps_karmadas_finalizer() {
+    let mut snapshot = managed_by_karmada();
+    let works = snapshot.works.as_mut().expect("Works");
+    works.push(work("c", "dispatched"));
+    let mut held = Held {
+        slices: vec![dispatched_slice(&BOTH)],
+        ..Held::default()
+    };
+    retain(&mut held.slices[0]);
+    snapshot.members.insert("c".to_owned(), Ok(held));
+    for _ in 0..10 {
+        let next = plan(&snapshot);
+        carry_out(&mut snapshot, &next);
+    }
+    let Plan { steps, left } = plan(&snapshot);
+    assert_eq!(steps, []);
+    let left: Vec<_> = left.iter().map(ToString::to_string).collect();
+    let why = "it is being deleted, and its finalizers retain it: example.com/keep";
+    assert!(left.len() == 1 && left[0].starts_with("c: "), "{left:?}");
+    assert!(left[0].ends_with(why), "{left:?}");
+    let mcs = snapshot.mcs.as_ref().expect("it");
+    assert!(!karmada::finalizers(mcs).is_empty());
+}
+
+#[test]
+fn dry_run_names_slices_that_finalizers_retain() {
+    let mut snapshot = managed_by_karmada();
+    let held = Held {
+        slices: vec![dispatched_slice(&BOTH)],
+        ..Held::default()
+    };
+    snapshot.members.insert("c".to_owned(), Ok(held));
+    retain(&mut snapshot.member("b").slices[1]);
+    retain(&mut snapshot.member("c").slices[0]);
+    let Plan { steps, left } = whole(&snapshot);
+    let deletes = |step: &Step| matches!(step, Step::DeleteSlice(..));
+    assert!(!steps.iter().any(deletes), "{steps:?}");
+    let left: Vec<_> = left.iter().map(ToString::to_string).collect();
+    let why = "EndpointSlice a-foo-abc: it is being deleted, and its finalizers retain it: \
+               example.com/keep";
+    assert_eq!(left, [format!("b: {why}"), format!("c: {why}")]);
 }
 
 #[test]

@@ -79,7 +79,8 @@ fn what_holds_it_up_is_named() {
         (
             "a former consumer that cannot be read",
             |s| make_unread(s, "d"),
-            "d: cannot be read, so objects of causeway may remain there: no answer",
+            "d: cannot be read, so objects of causeway may remain there: no answer; \
+             make it readable to you, or remove its Cluster",
         ),
     ];
     for (what, change, why) in cases {
