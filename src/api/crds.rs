@@ -9,6 +9,13 @@ use kube::CustomResourceExt as _;
 use super::labels;
 use super::{Cluster, MultiClusterService, multicluster};
 
+/// Annotations by which Argo CD and Flux retain a definition that is no longer in git. Its deletion
+/// would delete all objects of its kind.
+const KEPT: [(&str, &str); 2] = [
+    ("argocd.argoproj.io/sync-options", "Prune=false"),
+    ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
+];
+
 /// The definitions for a hub: MultiClusterService and, for hubs without Karmada, Cluster.
 pub fn hub() -> Vec<CustomResourceDefinition> {
     vec![multi_cluster_service(), cluster()]
@@ -94,11 +101,14 @@ fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
 }
 
 /// Applies what all definitions share: neither nulls nor defaults where Go's types have none, no
-/// line breaks within paragraphs, conditions keyed by type, causeway's labels.
+/// line breaks within paragraphs, conditions keyed by type, causeway's labels, no pruning.
 fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let own = [labels::NAME, labels::MANAGED_BY];
     let own = own.map(|name| (name.to_owned(), labels::MANAGER.to_owned()));
     crd.metadata.labels.get_or_insert_default().extend(own);
+    let kept = KEPT.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let annotations = crd.metadata.annotations.get_or_insert_default();
+    annotations.extend(kept);
     for_each_schema(&mut crd, |schema| {
         as_go_types_are(schema);
         let status = property(schema, "status");
@@ -185,6 +195,16 @@ mod tests {
                 "{}",
                 crd.spec.names.kind
             );
+        }
+    }
+
+    #[test]
+    fn definitions_are_not_pruned() {
+        for crd in hub().into_iter().chain(member()) {
+            let annotations = crd.metadata.annotations.unwrap_or_default();
+            for (name, value) in KEPT {
+                assert_eq!(annotations[name], value, "{}", crd.spec.names.kind);
+            }
         }
     }
 

@@ -79,9 +79,10 @@ pub fn is_karmadas(meta: &ObjectMeta) -> bool {
 /// To apply is to say what the object is to be from now on, and whoever does will do so again.
 /// Server-side apply leaves an entry `Apply` in `metadata.managedFields` (Kubernetes, "Server-Side
 /// Apply"), which counts where it owns part of the spec: who applies a label or an annotation alone
-/// claims no more than that. Client-side apply (kubectl, Argo CD), Helm and Karmada leave their own
-/// records. A mere `Update` (kubectl edit, patch, label or annotate; a controller of Kubernetes;
-/// another causeway) is no claim.
+/// claims no more than that. On an object without a field in its spec, such as most ServiceExports,
+/// every entry `Apply` counts. Client-side apply (kubectl, Argo CD), Helm and Karmada leave their
+/// own records. A mere `Update` (kubectl edit, patch, label or annotate; a controller of
+/// Kubernetes; another causeway) is no claim.
 pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
     let applied = claims(meta).find_map(|entry| entry.manager.as_deref());
     let recorded = || {
@@ -137,14 +138,21 @@ pub fn other_writer<'a>(meta: &'a ObjectMeta, subresource: &str) -> Option<&'a s
 }
 
 fn claims(meta: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
-    let is_claim = |entry: &&ManagedFieldsEntry| {
-        let fields = entry.fields_v1.as_ref();
+    let entries = meta.managed_fields.iter().flatten();
+    let mut specs = entries.clone().filter_map(owned_spec);
+    let has_spec = specs.any(|spec| spec.as_object().is_some_and(|fields| !fields.is_empty()));
+    let is_claim = move |entry: &&ManagedFieldsEntry| {
         entry.operation.as_deref() == Some("Apply")
             && entry.subresource.as_deref().unwrap_or_default().is_empty()
             && entry.manager.as_deref() != Some(labels::MANAGER)
-            && fields.is_some_and(|fields| fields.0.get("f:spec").is_some())
+            && (!has_spec || owned_spec(entry).is_some())
     };
-    meta.managed_fields.iter().flatten().filter(is_claim)
+    entries.filter(is_claim)
+}
+
+/// Returns the fields of the spec that an entry owns; empty where it owns an empty spec.
+fn owned_spec(entry: &ManagedFieldsEntry) -> Option<&Value> {
+    entry.fields_v1.as_ref()?.0.get("f:spec")
 }
 
 /// Labels and annotations that causeway wrote on an object that is foreign now, and removes.
@@ -370,6 +378,34 @@ mod tests {
             assert_eq!(claimant(&meta), by, "{meta:?}");
             assert_eq!(managing_hub(&meta), by.is_none().then_some("h"), "{meta:?}");
             assert_eq!(Marks::read(&meta).is_some(), by.is_some(), "{meta:?}");
+        }
+    }
+
+    #[test]
+    fn apply_to_an_object_without_fields_in_its_spec_is_a_claim() {
+        let label = json!({"f:metadata": {"f:labels": {"f:team": {}}}});
+        let apply = || entry("flux", "Apply", label.clone());
+        let mut of_status = apply();
+        of_status["subresource"] = json!("status");
+        for (spec, other, by) in [
+            (json!({}), apply(), Some("flux")),
+            (json!({"f:exportedLabels": {}}), apply(), None),
+            (
+                json!({}),
+                entry("kubectl-label", "Update", label.clone()),
+                None,
+            ),
+            (
+                json!({}),
+                entry(labels::MANAGER, "Apply", label.clone()),
+                None,
+            ),
+            (json!({}), of_status, None),
+        ] {
+            let ours = entry(labels::MANAGER, "Update", json!({"f:spec": spec}));
+            let meta = managed(json!([ours, other]));
+            assert_eq!(claimant(&meta), by, "{meta:?}");
+            assert_eq!(managing_hub(&meta), by.is_none().then_some("h"), "{meta:?}");
         }
     }
 

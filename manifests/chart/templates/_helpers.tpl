@@ -20,6 +20,13 @@ app.kubernetes.io/name: causeway
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
+{{/* Annotations of an object that neither Helm nor a GitOps tool deletes when it leaves the desired state. */}}
+{{- define "causeway.kept" -}}
+argocd.argoproj.io/sync-options: Prune=false
+helm.sh/resource-policy: keep
+kustomize.toolkit.fluxcd.io/prune: disabled
+{{- end }}
+
 {{- define "causeway.podAnnotations" -}}
 {{- $annotations := deepCopy (default dict .values.podAnnotations) }}
 {{- if .root.Values.metrics.annotations }}

@@ -118,15 +118,27 @@ fn installed<'a>(options: impl Iterator<Item = &'a str>) -> BTreeMap<String, Val
 /// Removes the annotation by which Helm retains the definitions.
 fn without_policy(mut objects: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     for (title, object) in &mut objects {
-        if let Some(metadata) = object["metadata"].as_object_mut()
+        let annotations = object.pointer_mut("/metadata/annotations");
+        if let Some(annotations) = annotations.and_then(Value::as_object_mut)
             && title.starts_with("CustomResourceDefinition ")
         {
-            let removed = metadata.remove("annotations").unwrap_or_default();
-            let policy = serde_json::json!({ "helm.sh/resource-policy": "keep" });
-            assert_eq!(removed, policy, "{title}");
+            let removed = annotations.remove("helm.sh/resource-policy");
+            assert_eq!(removed.unwrap_or_default(), "keep", "{title}");
         }
     }
     objects
+}
+
+/// Asserts that the files of Secrets have mode 0440. YAML 1.2 reads a plain 0440 as 440.
+fn have_modes(what: &str, objects: &BTreeMap<String, Value>) {
+    for (title, object) in objects {
+        let volumes = object.pointer("/spec/template/spec/volumes");
+        for volume in volumes.and_then(Value::as_array).into_iter().flatten() {
+            let mode = volume.pointer("/secret/defaultMode");
+            let is_right = mode.is_none_or(|mode| *mode == 0o440);
+            assert!(is_right, "{what}: {title}: {volume}");
+        }
+    }
 }
 
 fn compare(what: &str, installed: &BTreeMap<String, Value>, rendered: BTreeMap<String, Value>) {
@@ -143,6 +155,7 @@ fn install_and_the_chart_apply_the_same_with_every_option() {
     for (options, values) in SAME {
         let installed = installed(options.split_whitespace());
         assert!(installed.len() > 15, "{options}");
+        have_modes(options, &installed);
         let values = [values, &["namespace.create=true"]].concat();
         compare(options, &installed, rendered(&values));
     }

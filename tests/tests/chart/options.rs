@@ -363,6 +363,55 @@ fn key_of_the_seal_outlives_the_release() {
     assert_eq!(annotations["helm.sh/resource-policy"], "keep", "{secret}");
 }
 
+/// Annotations by which Helm, Argo CD and Flux retain an object.
+const KEPT: [(&str, &str); 3] = [
+    ("argocd.argoproj.io/sync-options", "Prune=false"),
+    ("helm.sh/resource-policy", "keep"),
+    ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
+];
+
+/// Returns the objects that any of these tools retains.
+fn kept(values: &[&str]) -> Vec<(String, Value)> {
+    let mut all: Vec<_> = rendered(values).into_iter().collect();
+    all.retain(|(_, object)| {
+        let annotations = &object["metadata"]["annotations"];
+        KEPT.iter().any(|(name, _)| !annotations[name].is_null())
+    });
+    all
+}
+
+#[test]
+fn retained_objects_are_not_pruned_by_gitops() {
+    let values = [
+        TUNNEL,
+        "namespace.create=true",
+        "tunnel.throughApiServer=true",
+        "tunnel.enrolment.enabled=true",
+    ];
+    let all = kept(&values);
+    let titles: Vec<_> = all.iter().map(|(title, _)| title.as_str()).collect();
+    let expected = [
+        "CustomResourceDefinition /clusters.cluster.karmada.io",
+        "CustomResourceDefinition /multiclusterservices.networking.karmada.io",
+        "Namespace /causeway-enrolment",
+        "Namespace /causeway-members",
+        "Namespace /causeway-system",
+        "Secret causeway-system/causeway-export-seal",
+        "Secret causeway-system/causeway-tunnel-upgrade",
+        "ServiceAccount causeway-system/causeway-tunnel-upgrade",
+    ];
+    assert_eq!(titles, expected);
+    for (title, object) in &all {
+        for (name, value) in KEPT {
+            let annotation = &object["metadata"]["annotations"][name];
+            assert_eq!(annotation, value, "{title}: {name}");
+        }
+    }
+    let all = kept(&["crds.keep=false"]);
+    let is_definition = |title: &str| title.starts_with("CustomResourceDefinition ");
+    assert!(!all.iter().any(|(title, _)| is_definition(title)));
+}
+
 #[test]
 fn enrolment_is_off_by_default_and_its_rights_are_of_one_namespace() {
     let all = rendered(&[TUNNEL]);
