@@ -34,7 +34,8 @@
 //!   all sources that copies name, or copies come from a Cluster that the hub lacks.
 //! - Objects that were observed with a deletionTimestamp were expected to go: they are no loss.
 //! - What another leader may have observed of a member that does not answer this process is not
-//!   absent: a copy that names a later version than any that was observed of the member stays.
+//!   absent: a copy that names a later version than any that was observed of the member stays, and
+//!   an export that an import or a copy names is unknown unless its deletion was observed.
 //! - An API server that does not answer, or that no longer serves a kind in a single discovery
 //!   ([`discovery`]), has deleted nothing. Nor has a member that is not synced, or a server that
 //!   answers 404 without naming the object.

@@ -146,11 +146,14 @@ pub enum ConfigurationError {
 }
 
 impl MemberState {
-    /// Returns the same state with an outage that began at `since` or earlier.
-    pub(crate) fn lasting_since(mut self, since: TimePoint) -> Self {
-        if let Self::Unreachable { since: own, .. } | Self::Unwatched { since: own, .. } = &mut self
+    /// Returns the same state with the start of the state before, if that was of the same kind and
+    /// began earlier.
+    pub(crate) fn continuing(mut self, before: Option<Self>) -> Self {
+        if let (Self::Unreachable { since, .. }, Some(Self::Unreachable { since: began, .. }))
+        | (Self::Unwatched { since, .. }, Some(Self::Unwatched { since: began, .. })) =
+            (&mut self, before)
         {
-            *own = since.min(*own);
+            *since = began.min(*since);
         }
         self
     }

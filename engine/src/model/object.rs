@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use causeway::api::labels;
-use causeway::domain::ServiceKey;
+use causeway::domain::{ServiceKey, is_subdomain};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Returns the service key of an object.
+/// Returns the service key of an object; `None` for a name that no Kubernetes object has. A hostile
+/// API server may report such a name, and remedies quote names in commands.
 pub(crate) fn key_of(meta: &ObjectMeta) -> Option<ServiceKey> {
-    Some(ServiceKey::new(
-        meta.namespace.as_deref()?,
-        meta.name.as_deref()?,
-    ))
+    let (namespace, name) = (meta.namespace.as_deref()?, meta.name.as_deref()?);
+    let are_names = is_subdomain(namespace) && is_subdomain(name);
+    are_names.then(|| ServiceKey::new(namespace, name))
 }
 
 /// Returns the labels by which an object belongs to the causeway of that hub.
@@ -47,5 +47,29 @@ pub(crate) fn is_older(one: &str, other: &str) -> bool {
     match (one.parse::<u64>(), other.parse::<u64>()) {
         (Ok(one), Ok(other)) => one < other,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_names_have_no_key() {
+        for (namespace, name, is_key) in [
+            ("shop", "foo", true),
+            ("shop", "foo.v1", true),
+            ("shop", "$(reboot)", false),
+            ("shop", "foo;reboot", false),
+            ("shop", "", false),
+            ("$(reboot)", "foo", false),
+        ] {
+            let meta = ObjectMeta {
+                namespace: Some(namespace.to_owned()),
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            };
+            assert_eq!(key_of(&meta).is_some(), is_key, "{namespace}/{name}");
+        }
     }
 }

@@ -146,6 +146,10 @@ impl ExportView {
     }
 }
 
+/// Maximum size of the exported labels and annotations of an import, and of those that record
+/// failover and consumers, in bytes. The rest is for causeway's other annotations.
+pub(crate) const EXPORTED_MAX: usize = bounds::ANNOTATIONS - 16 * 1024;
+
 /// Lists the annotations by which an import records failover and consumers, with their values.
 pub(crate) fn recorded(
     failover: &Failover,

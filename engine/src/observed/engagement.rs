@@ -36,6 +36,7 @@ impl Index {
         member.engage_again(generation);
         member.cluster_uid = cluster_uid;
         member.recorded_uid = recorded_uid;
+        self.note_export_namespaces(name);
         self.node_needs_changed = true;
         self.slice_scopes.restart(name);
         self.expect_initial_lists(name);
@@ -43,6 +44,7 @@ impl Index {
         // they are listed.
         if is_another && is_known {
             self.record_sources_in(name);
+            self.drop_unrecorded_exports();
         }
         self.note_engagement(name);
     }
@@ -75,7 +77,16 @@ impl Index {
         member.recorded_uid = recorded_uid;
         member.ttl_expired = ttl_expired;
         self.members.insert(name.clone(), member);
+        self.note_export_namespaces(name);
         self.note_engagement(name);
+    }
+
+    /// Notes the namespaces from which the hub lets a member export.
+    pub(super) fn note_export_namespaces(&mut self, name: &ClusterName) {
+        let cluster = self.hub.clusters.get(name);
+        if let (Some(cluster), Some(member)) = (cluster, self.members.get_mut(name)) {
+            member.note_export_namespaces(cluster.export_namespaces.as_ref());
+        }
     }
 
     /// Marks all that depends on the engagement of a member: it was engaged, perhaps as another
@@ -139,6 +150,7 @@ impl Index {
         self.hub.evidence.drop_suspected_services(name);
         self.slice_scopes.restart(name);
         self.holders.drop_member(name);
+        self.drop_unrecorded_exports();
     }
 
     /// Finds members that are the same cluster. The one that was joined first counts, and the

@@ -75,6 +75,9 @@ impl Index {
         if change.slice_scopes {
             self.slice_scopes.mark_all();
         }
+        for name in &change.clusters {
+            self.note_export_namespaces(name);
+        }
         let clusters = change.clusters.into_iter().map(Item::Cluster);
         self.dirty.add(clusters, Priority::High);
         if change.placement {
@@ -97,19 +100,21 @@ impl Index {
             return;
         };
         let stand = |member: &Member| {
-            let other = member.other_controller().map(ToOwned::to_owned);
-            let is_current = member.is_compared();
+            let other = member.other_controller();
+            let left = other.map(|other| (!other.is_everywhere).then_some(other.object.namespace));
+            let are_current = (member.slices_are_current(), member.is_compared());
             (
                 member.member_state(),
                 member.membership(),
-                other,
-                is_current,
+                left,
+                are_current,
             )
         };
         let remarks = |member: &Member| {
             let suspended = member.suspended_deletions().count;
             let nodes = member.lasting_nodes_failure().cloned();
-            (suspended, nodes, member.lasting_paths_failure().cloned())
+            let paths = member.lasting_paths_failure().cloned();
+            (suspended, nodes, paths, member.other_controller())
         };
         let (stood, before) = (stand(member), remarks(member));
         let identity = member.identity.clone();
@@ -209,8 +214,13 @@ impl Index {
             let member = TargetCluster::Member(name.clone());
             self.second_lists.insert(member);
         }
-        keys.extend(self.cut_short(&keys));
-        self.note_holder(name, keys.iter().chain(&copied));
+        let cut = self.cut_short(&keys);
+        self.note_holder(name, keys.iter().chain(&copied).chain(&cut));
+        if of_exports {
+            self.note_deleted_exports(name, &keys);
+        }
+        self.drop_deleted_exports(keys.iter().chain(&copied));
+        keys.extend(cut);
         keys.retain(|key| of_exports || self.concerns(name, key));
         if !namespaces.is_empty() {
             let exported = self.members.values().flat_map(Member::clusterset_keys);

@@ -16,6 +16,7 @@ mod slices;
 mod state;
 mod written;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway::api::multicluster::Version;
@@ -24,7 +25,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use self::by_name::ByName;
 use self::clusterset::Clusterset;
-pub(crate) use self::clusterset::{DerivedRefusal, Membership};
+pub(crate) use self::clusterset::{DerivedRefusal, Membership, OtherController};
 pub(crate) use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
 pub(crate) use self::nodes::Nodes;
@@ -290,6 +291,11 @@ impl Member {
         export.filter(|export| !export.deleting)
     }
 
+    /// Notes the namespaces from which the hub lets the member export, `None` for all.
+    pub(super) fn note_export_namespaces(&mut self, namespaces: Option<&BTreeSet<Box<str>>>) {
+        self.clusterset.note_export_namespaces(namespaces);
+    }
+
     /// Returns the limit of the member's quota that the export exceeds, if it exceeds one.
     pub(crate) fn beyond_quota(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
         self.clusterset.by_age.beyond(key, quota)
@@ -329,9 +335,14 @@ impl Member {
 
     /// Returns another controller of the Multi-Cluster Services API in the member, by what it
     /// writes.
-    pub(crate) fn other_controller(&self) -> Option<&str> {
-        let status_writer = self.clusterset.status_writers.values().next();
-        status_writer.map(|status_writer| &**status_writer)
+    pub(crate) fn other_controller(&self) -> Option<OtherController> {
+        self.clusterset.other_controller()
+    }
+
+    /// Returns the other controller to which the services of a namespace are left.
+    pub(crate) fn other_controller_in(&self, namespace: &str) -> Option<OtherController> {
+        let other = self.other_controller();
+        other.filter(|other| other.decides_in(namespace))
     }
 
     /// Returns whether the member takes part in the clusterset.

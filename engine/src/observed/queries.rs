@@ -169,10 +169,13 @@ impl Index {
         self.members.keys().filter(|name| self.reports_paths(name))
     }
 
-    /// Lists the paths of whose last change no controller has taken note: the member that reports
-    /// it, the cluster to which it leads, and the time since which the path is so.
+    /// Lists the paths from a member of whose last change no controller has taken note: the cluster
+    /// to which the path leads, and the time since which the path is so. Returns none of a member
+    /// that is not synced: nothing is written to it, so its copies do not follow the paths.
     pub fn unseen_paths(&self, name: &ClusterName) -> Vec<(ClusterName, Timestamp)> {
-        let member = self.member(name).filter(|_| self.reports_paths(name));
+        let follows = || self.member_state(name) == MemberState::Synced;
+        let member = self.member(name);
+        let member = member.filter(|_| self.reports_paths(name) && follows());
         let unseen = member
             .into_iter()
             .flat_map(|member| member.paths().unseen());

@@ -1,11 +1,11 @@
 //! Limits of one member's exports, and the exports that exceed them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterSelector, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 
-use super::clusterset::{ExportView, recorded_size};
+use super::clusterset::{EXPORTED_MAX, ExportView, recorded_size};
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
 
@@ -46,11 +46,23 @@ pub(super) struct ByAge {
     created: HashMap<ServiceKey, Timestamp>,
     /// Sum of all sizes.
     bytes: usize,
+    /// Namespaces from which the hub lets the member export; `None` for all.
+    permitted: Option<BTreeSet<Box<str>>>,
 }
 
 impl ByAge {
+    /// Stores the namespaces from which the hub lets the member export, `None` for all. Returns
+    /// true if they changed, and all exports must be noted again.
+    pub(super) fn permit(&mut self, namespaces: Option<&BTreeSet<Box<str>>>) -> bool {
+        let is_new = self.permitted.as_ref() != namespaces;
+        if is_new {
+            self.permitted = namespaces.cloned();
+        }
+        is_new
+    }
+
     /// Adds, updates or removes an export. Exports on behalf of a MultiClusterService are the hub's
-    /// own and do not count.
+    /// own and do not count, nor do those from namespaces that the hub forbids.
     pub(super) fn note(&mut self, key: &ServiceKey, export: Option<&ExportView>) {
         if let Some(created) = self.created.remove(key) {
             let size = self.sizes.remove(&(created, key.clone()));
@@ -60,7 +72,10 @@ impl ByAge {
             let hub = export.hub.as_deref();
             hub.is_some_and(|hub| export.exposure(hub) == Some(Exposure::Native))
         };
-        if let Some(export) = export.filter(|export| !export.deleting && !of_hub(export)) {
+        let permitted = self.permitted.as_ref();
+        let is_permitted = permitted.is_none_or(|names| names.contains(&*key.namespace));
+        let export = export.filter(|export| is_permitted && !export.deleting && !of_hub(export));
+        if let Some(export) = export {
             let created = export.created.unwrap_or(Timestamp::MAX);
             let place = (created, key.clone());
             let size = size(export);
@@ -92,7 +107,8 @@ impl ByAge {
     }
 }
 
-/// Returns the bytes that each import copies from an export.
+/// Returns the most bytes that an import copies from an export: of labels and annotations no more
+/// than an import holds.
 fn size(export: &ExportView) -> usize {
     let all = [
         &export.spec.exported_labels,
@@ -100,13 +116,16 @@ fn size(export: &ExportView) -> usize {
     ];
     let all = all.into_iter().flatten();
     let exported: usize = all.map(|(name, value)| name.len() + value.len()).sum();
-    exported + recorded_size(&export.failover, &export.consumers) + size_of_selectors(export)
+    let annotated = exported + recorded_size(&export.failover, &export.consumers);
+    annotated.min(EXPORTED_MAX) + size_of_selectors(export)
 }
 
+/// Returns the bytes of the selectors, of which an import copies none if one breaks a rule.
 fn size_of_selectors(export: &ExportView) -> usize {
-    match export.spec.cluster_selectors.as_slice() {
-        [] => 0,
-        some => serde_json::to_string(some).map_or(0, |text| text.len()),
+    let all = &export.spec.cluster_selectors;
+    match ClusterSelector::read_all(all) {
+        Ok(read) if !read.is_empty() => serde_json::to_string(all).map_or(0, |text| text.len()),
+        _ => 0,
     }
 }
 

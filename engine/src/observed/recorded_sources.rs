@@ -58,43 +58,13 @@ impl Index {
     /// answer or was not listed since it was engaged again, and the version is later than any that
     /// was observed of it. Another leader may have observed it.
     pub(crate) fn may_lack(&self, provider: &str, source: &SourceVersion) -> bool {
-        self.is_behind(provider, source, Member::slices_are_current)
-    }
-
-    /// Whether this process may lack the export of a source that a copy names, likewise.
-    pub(crate) fn may_lack_export(&self, provider: &str, source: &SourceVersion) -> bool {
-        self.is_behind(provider, source, Member::exports_are_current)
-    }
-
-    fn is_behind(
-        &self,
-        provider: &str,
-        source: &SourceVersion,
-        is_current: fn(&Member) -> bool,
-    ) -> bool {
         let Ok(name) = ClusterName::try_from(provider) else {
             return false;
         };
         let is_synced = self.member_state(&name) == MemberState::Synced;
-        let is_behind = |member: &Member| {
-            let is_current = is_synced && is_current(member);
+        self.member(&name).is_some_and(|member| {
+            let is_current = is_synced && member.slices_are_current();
             !is_current && member.is_behind(source)
-        };
-        self.member(&name).is_some_and(is_behind)
-    }
-
-    /// Whether this process may lack the export of a source that any copy for the service names.
-    pub(crate) fn may_lack_sources(&self, key: &ServiceKey, provider: &ClusterName) -> bool {
-        let member = self.members.get(provider);
-        let is_current = member.is_some_and(Member::exports_are_current);
-        if is_current && self.member_state(provider) == MemberState::Synced {
-            return false;
-        }
-        let mut copies = self.holders(key).flat_map(|(_, holder)| holder.copies(key));
-        copies.any(|(_, copy)| {
-            let (source, name) = (copy.view.source.as_ref(), provider.as_str());
-            copy.view.source_cluster.as_deref() == Some(name)
-                && source.is_some_and(|source| self.may_lack_export(name, source))
         })
     }
 

@@ -24,14 +24,15 @@ pub struct NotedTiers {
 /// Consumers of a service, by exposure.
 pub(crate) type TiersOfService = BTreeMap<(Exposure, ClusterName), NotedTiers>;
 
-/// Consumer and farthest active tier, and the number of services that the consumer gets by it.
-pub(crate) type TierCount = ((ClusterName, String), usize);
+/// Consumer and kind of the farthest active tier, and the number of services that the consumer gets
+/// by such a tier.
+pub(crate) type TierCount = ((ClusterName, &'static str), usize);
 
 /// Tiers of all services in their consumers.
 #[derive(Debug, Default)]
 pub(crate) struct TierNotes {
     services: HashMap<ServiceKey, TiersOfService>,
-    counts: Tally<(ClusterName, String)>,
+    counts: Tally<(ClusterName, &'static str)>,
 }
 
 impl TierNotes {
@@ -62,18 +63,21 @@ impl TierNotes {
     }
 }
 
-/// Lists the consumers of a service that do not use all providers alike, each with its farthest
-/// active tier.
-fn farthest(tiers: Option<&TiersOfService>) -> impl Iterator<Item = (ClusterName, String)> {
+/// Lists the consumers of a service that do not use all providers alike, each with the kind of its
+/// farthest active tier.
+fn farthest(tiers: Option<&TiersOfService>) -> impl Iterator<Item = (ClusterName, &'static str)> {
     let tiers = tiers.into_iter().flatten();
     tiers.filter_map(|((_, consumer), noted)| {
         let farthest = noted.farthest.as_ref()?;
-        Some((consumer.clone(), farthest.to_string()))
+        Some((consumer.clone(), farthest.kind()))
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use causeway::api::labels;
+    use causeway::domain::Failover;
+
     use super::*;
     use crate::fixtures::{key, name};
 
@@ -92,7 +96,7 @@ mod tests {
     #[test]
     fn services_are_counted_by_consumer_and_farthest_tier() {
         let mut notes = TierNotes::default();
-        let count = |consumer: &str, tier: &str, count| ((name(consumer), tier.to_owned()), count);
+        let count = |consumer: &str, tier: &'static str, count| ((name(consumer), tier), count);
         let local = tiers(&[("a", Tier::Local), ("b", Tier::Local)]);
         let both = [count("a", "local", 1), count("b", "local", 1)];
         assert_eq!(notes.note(&key("foo"), local.clone()), both);
@@ -107,5 +111,29 @@ mod tests {
         let rest = [count("a", "local", 0), count("b", "local", 0)];
         assert_eq!(notes.clear(), rest);
         assert_eq!(notes.clear(), []);
+    }
+
+    #[test]
+    fn services_are_counted_by_the_kind_of_the_tier_alone() {
+        let mut notes = TierNotes::default();
+        let read = |text: &str| {
+            let prefer = |name: &str| (name == labels::PREFER).then_some(text);
+            let read = Failover::read(prefer, &mut |error| panic!("{error}"));
+            read.preference.expect("a preference").tiers()[0].clone()
+        };
+        for (key, word) in [
+            (key("foo"), "property(team)=a"),
+            (key("bar"), "property(team)=b"),
+        ] {
+            notes.note(&key, tiers(&[("a", read(word))]));
+        }
+        let cluster = tiers(&[("a", read("cluster/b"))]);
+        let counts = notes.note(&key("web"), cluster);
+        assert_eq!(counts, [((name("a"), "cluster"), 1)]);
+        let counts = notes.clear();
+        assert_eq!(
+            counts,
+            [((name("a"), "cluster"), 0), ((name("a"), "property"), 0)]
+        );
     }
 }

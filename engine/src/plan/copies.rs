@@ -254,11 +254,8 @@ impl DesiredCopies {
         };
         // Another leader may have copied what this process has not observed.
         let may_lack = |observed: Observation| {
-            source.is_some_and(|source| match observed {
-                Observation::SourceGone => index.may_lack(provider, source),
-                Observation::NotExported => index.may_lack_export(provider, source),
-                _ => false,
-            })
+            matches!(observed, Observation::SourceGone | Observation::NotExported)
+                && source.is_some_and(|source| index.may_lack(provider, source))
         };
         match ruling {
             Ruling::Withdraw(Withdraw::Observed(observed, _)) if may_lack(observed) => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, service, source};
-use crate::fixtures::{Environment, env, hub_event, key, name};
+use crate::fixtures::{Change, Environment, env, hub_event, key, name};
 use crate::messages::events::member_leftovers;
 use crate::model::{Configuration, Failure, FailureKind, MemberEvent, MemberState, Signal};
 use crate::removal::Leftovers;
@@ -778,25 +778,59 @@ fn new_leader_retains_imports_of_exports_that_it_could_not_observe() {
     let copies = |env: &mut Environment| env.server("member2").all(Kind::Slice).count();
     let held = copies(&mut leader);
 
-    let mut env = both(true);
-    env.lose("member1").pass(Duration::from_secs(60));
-    for kind in [Kind::Import, Kind::Service, Kind::Slice] {
-        let made: Vec<_> = leader.server("member2").all(kind).cloned().collect();
-        for mut value in made {
-            let annotations = value["metadata"]["annotations"].as_object_mut();
-            if let Some(source) = annotations.and_then(|all| all.get_mut(labels::SOURCE)) {
-                *source = json!("uid-of-a-later-slice/900");
+    let rows: [(&str, Change); 3] = [
+        ("member lost", |env| env.lose("member1")),
+        ("watch of exports refused", |env| {
+            let refused = Failure::new(FailureKind::Forbidden, "forbidden: serviceexports");
+            env.observe("member1", MemberEvent::Exports(Signal::Failed(refused)))
+        }),
+        ("former export deleted, member lost", |env| {
+            env.on("member1", export("foo")).settle();
+            env.off("member1", Kind::Export, "foo").settle();
+            env.lose("member1")
+        }),
+    ];
+    for (case, cut_off) in rows {
+        let mut env = both(true);
+        cut_off(&mut env).pass(Duration::from_secs(60));
+        for kind in [Kind::Import, Kind::Service, Kind::Slice] {
+            let made: Vec<_> = leader.server("member2").all(kind).cloned().collect();
+            for value in made {
+                env.on("member2", Object { kind, value });
             }
-            env.on("member2", Object { kind, value });
         }
+        env.pass(Duration::from_secs(600));
+        assert!(
+            env.server("member2").all(Kind::Import).next().is_some(),
+            "{case}"
+        );
+        assert_eq!(copies(&mut env), held, "{case}");
+        env.index.engage(&name("member1"), 2, None);
+        env.introduce("member1").pass(Duration::from_secs(60));
+        assert!(
+            env.server("member2").all(Kind::Import).next().is_some(),
+            "{case}"
+        );
+        assert_eq!(copies(&mut env), held, "{case}");
     }
-    env.pass(Duration::from_secs(600));
-    assert!(env.server("member2").all(Kind::Import).next().is_some());
-    assert_eq!(copies(&mut env), held);
-    env.index.engage(&name("member1"), 2, None);
-    env.introduce("member1").pass(Duration::from_secs(60));
-    assert!(env.server("member2").all(Kind::Import).next().is_some());
-    assert_eq!(copies(&mut env), held);
+}
+
+#[test]
+fn export_deleted_before_an_outage_is_withdrawn_during_it() {
+    let mut env = both(true);
+    env.on("member1", export("foo")).settle();
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.5"]);
+    let refused = Failure::new(FailureKind::Forbidden, "forbidden: services");
+    env.observe("member2", MemberEvent::Services(Signal::Failed(refused)))
+        .off("member1", Kind::Export, "foo")
+        .settle();
+    env.lose("member1").settle();
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.5"]);
+    env.observe("member2", MemberEvent::Services(Signal::Connected))
+        .pass(Duration::from_secs(60));
+    assert_eq!(env.server("member2").all(Kind::Import).count(), 0);
+    assert!(env.service("member2", "derived-foo").is_none());
+    assert!(env.addresses("member2", "derived-foo").is_empty());
 }
 
 #[test]

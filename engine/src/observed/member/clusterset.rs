@@ -1,7 +1,7 @@
 //! Part of a member in the clusterset: its ServiceExports and ServiceImports, and the versions of
 //! the API that it serves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::multicluster::Version;
 use causeway::domain::{Reach, ServiceKey};
@@ -29,8 +29,9 @@ pub(super) struct Clusterset {
     /// Exports that name ports of nodes as the way to their endpoints.
     pub(super) by_node_ports: HashSet<ServiceKey>,
     pub(super) imports: Objects<ImportView>,
-    /// Programs other than causeway that write the statuses of exports and imports.
-    pub(super) status_writers: BTreeMap<ServiceKey, Box<str>>,
+    /// Programs other than causeway that write the statuses of exports and imports, with the kind
+    /// of the object.
+    status_writers: BTreeMap<ServiceKey, (&'static str, Box<str>)>,
     /// Times since which exports lack their Service.
     pub(super) lost_services: HashMap<ServiceKey, TimePoint>,
     /// Persistent rejections of derived Services by the API server.
@@ -68,6 +69,26 @@ impl DerivedRefusal {
             }
             _ => None,
         }
+    }
+}
+
+/// Another controller of the Multi-Cluster Services API in a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OtherController {
+    /// Program that writes the status of the object.
+    pub(crate) program: Box<str>,
+    /// Kind of the object.
+    pub(crate) kind: &'static str,
+    /// Namespace and name of the object.
+    pub(crate) object: ServiceKey,
+    /// Whether it keeps statuses in several namespaces: the whole member is left to it.
+    pub(crate) is_everywhere: bool,
+}
+
+impl OtherController {
+    /// Whether the services of a namespace are left to it.
+    pub(super) fn decides_in(&self, namespace: &str) -> bool {
+        self.is_everywhere || *self.object.namespace == *namespace
     }
 }
 
@@ -132,25 +153,44 @@ impl Clusterset {
         }
     }
 
+    /// Notes the namespaces from which the hub lets the member export, `None` for all.
+    pub(super) fn note_export_namespaces(&mut self, namespaces: Option<&BTreeSet<Box<str>>>) {
+        if self.by_age.permit(namespaces) {
+            for (key, _) in self.exports.iter() {
+                self.by_age.note(key, self.exports.view(key));
+            }
+        }
+    }
+
     /// Notes which programs other than causeway write the statuses of these exports and imports.
     pub(super) fn note_status_writers(&mut self, changed: &HashSet<ServiceKey>) {
         for key in changed {
-            let of_export = self
-                .exports
-                .view(key)
-                .and_then(|one| one.status_writer.as_ref());
+            let of_export = self.exports.view(key);
+            let of_export = of_export.and_then(|one| one.status_writer.clone());
             let of_import = || {
-                self.imports
-                    .view(key)
-                    .and_then(|one| one.status_writer.as_ref())
+                let import = self.imports.view(key)?;
+                Some(("ServiceImport", import.status_writer.clone()?))
             };
+            let of_export = of_export.map(|program| ("ServiceExport", program));
             match of_export.or_else(of_import) {
-                Some(status_writer) => self
-                    .status_writers
-                    .insert(key.clone(), status_writer.clone()),
+                Some(writer) => self.status_writers.insert(key.clone(), writer),
                 None => self.status_writers.remove(key),
             };
         }
+    }
+
+    /// Returns another controller of the Multi-Cluster Services API, by the first object whose
+    /// status it writes. Whoever may write a ServiceExport may forge its managed fields, so the
+    /// objects of one namespace decide for that namespace alone.
+    pub(super) fn other_controller(&self) -> Option<OtherController> {
+        let (object, &(kind, ref program)) = self.status_writers.first_key_value()?;
+        let (last, _) = self.status_writers.last_key_value()?;
+        Some(OtherController {
+            program: program.clone(),
+            kind,
+            object: object.clone(),
+            is_everywhere: object.namespace != last.namespace,
+        })
     }
 
     /// Applies what discovery reports. A kind that is not served has no objects, so a report that

@@ -47,11 +47,11 @@ impl<S> Default for Outage<S> {
 }
 
 impl<S: Clone> Outage<S> {
-    /// Notes the state if it is a failing one. `failing` returns it for the time at which the
-    /// outage began; `is_sure` reports it at once.
+    /// Notes the state if it is a failing one. `failing` returns it for the last failing state of
+    /// the same outage; `is_sure` reports it at once.
     pub(super) fn note_failing(
         &mut self,
-        failing: Option<impl FnOnce(TimePoint) -> S>,
+        failing: Option<impl FnOnce(Option<S>) -> S>,
         is_sure: bool,
         now: TimePoint,
     ) {
@@ -69,9 +69,9 @@ impl<S: Clone> Outage<S> {
             }
         }
         self.failed.get_or_insert(now);
-        let began = *self.began.get_or_insert(now);
+        self.began.get_or_insert(now);
         self.is_sure |= is_sure;
-        self.last = Some(failing(began));
+        self.last = Some(failing(self.last.take()));
     }
 
     /// Returns the state that statuses report at that time, and the time at which it changes
@@ -108,7 +108,7 @@ impl Outage<MemberState> {
             state,
             MemberState::Unreachable { .. } | MemberState::Unwatched { .. }
         );
-        let failing = is_failing.then_some(|began| state.lasting_since(began));
+        let failing = is_failing.then_some(|before| state.continuing(before));
         self.note_failing(failing, is_sure, now);
     }
 }
