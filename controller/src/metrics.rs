@@ -385,8 +385,8 @@ impl Metrics {
         set(&gauge, count);
     }
 
-    /// So many services does a consumer get by that farthest tier; of none nothing is shown.
-    pub fn consumer_tier(&self, cluster: &ClusterName, tier: String, count: usize) {
+    /// Shows how many services a consumer gets by a farthest tier of that kind; nothing for none.
+    pub fn consumer_tier(&self, cluster: &ClusterName, tier: &'static str, count: usize) {
         let labels = [of(cluster), ("tier", tier.into())];
         set_or_remove(&self.consumer_tier, &labels, count);
     }
@@ -521,9 +521,9 @@ mod tests {
         metrics.member_state(member1, Connectivity::Synced);
         metrics.member_event(member1, Timestamp::from_millisecond(1_500).unwrap());
         metrics.deletions_suspended("member1", 12);
-        metrics.consumer_tier(member1, "local".to_owned(), 9);
-        metrics.consumer_tier(member1, "local".to_owned(), 0);
-        metrics.consumer_tier(member1, "region".to_owned(), 3);
+        metrics.consumer_tier(member1, "local", 9);
+        metrics.consumer_tier(member1, "local", 0);
+        metrics.consumer_tier(member1, "region", 3);
         metrics.shares(&ShareFigures {
             services: [
                 (ShareResult::Met, 3),

@@ -9,6 +9,7 @@
 mod cluster_ids;
 pub(crate) mod clusterset;
 mod counts;
+mod deleted_exports;
 mod dirty_keys;
 mod engagement;
 mod events;
@@ -41,6 +42,7 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, ServiceKey};
 
 pub use self::counts::CountChanges;
+use self::deleted_exports::DeletedExports;
 use self::dirty_keys::DirtyKeys;
 pub use self::events::RejectedWrite;
 use self::holders::Holders;
@@ -65,6 +67,7 @@ pub struct Index {
     /// Engaged members.
     members: BTreeMap<ClusterName, Member>,
     holders: Holders,
+    deleted_exports: DeletedExports,
     hostnames: Hostnames,
     /// Objects that consumers lack of services that Karmada manages.
     pub(crate) gaps: Since<Gap>,

@@ -24,6 +24,7 @@ use crate::model::{Failure, MemberState, ObjectEvent, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::McsView;
 use crate::observed::member::Member;
+use crate::plan::dns::is_routable;
 use crate::plan::entry_clusters::{MOST_ADDRESSES, with_former};
 use crate::plan::placement::Placement;
 use crate::plan::provider_use::Unused;
@@ -422,7 +423,8 @@ impl View<'_> {
         all.filter(|end| *end > self.now).min()
     }
 
-    /// Returns the addresses of the load balancers that lead to the service.
+    /// Returns the addresses of the load balancers that lead to the service, except those that lead
+    /// clients to their own node.
     fn ingress(&self) -> Vec<LoadBalancerIngress> {
         let untouched = self.desired.members.is_untouched();
         let spec = self.mcs.spec.as_ref().ok();
@@ -430,6 +432,15 @@ impl View<'_> {
         let Some(spec) = spec else {
             return self.mcs.ingress.clone();
         };
+        let mut addresses = self.addresses(spec);
+        addresses.retain(|address| {
+            let ip = address.ip.as_ref().and_then(|ip| ip.parse().ok());
+            ip.is_none_or(|ip| is_routable(&ip))
+        });
+        addresses
+    }
+
+    fn addresses(&self, spec: &MultiClusterService) -> Vec<LoadBalancerIngress> {
         let stored = self.mcs.balancers();
         if let Some(entries) = &self.desired.entry_clusters {
             let placement = &self.desired.placement;

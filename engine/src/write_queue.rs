@@ -6,6 +6,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::by_item::ByItem;
@@ -58,9 +59,8 @@ pub struct WriteQueue {
 struct ClusterQueue {
     waiting: BTreeMap<u64, Waiting>,
     places: HashMap<ObjectId, u64>,
-    /// Places of the writes from each provider. Providers take turns, so that none of them delays
-    /// the others.
-    of_providers: BTreeMap<Box<str>, BTreeSet<u64>>,
+    /// Writes from each provider. Providers take turns, so that none of them delays the others.
+    of_providers: BTreeMap<Box<str>, Lane>,
     /// Provider that had the last turn, while writes wait.
     last_provider: Option<Box<str>>,
     /// Time at which a write of each provider was last taken, if recently.
@@ -74,6 +74,16 @@ struct ClusterQueue {
     tokens: f64,
     refilled: Option<Instant>,
     open: bool,
+}
+
+/// Places of the writes from one provider.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Places by namespace, and by Cluster. They take turns, so that the services of none of them
+    /// delay others.
+    of_namespaces: BTreeMap<Arc<str>, BTreeSet<u64>>,
+    /// Namespace or Cluster that had the last turn, while writes wait.
+    last_namespace: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -434,6 +444,43 @@ impl WriteLimits {
     }
 }
 
+impl Lane {
+    fn insert(&mut self, item: &Item, place: u64) {
+        let places = self.of_namespaces.entry(namespace_of(item)).or_default();
+        places.insert(place);
+    }
+
+    fn remove(&mut self, item: &Item, place: u64) {
+        let namespace = namespace_of(item);
+        if let Some(places) = self.of_namespaces.get_mut(&namespace) {
+            places.remove(&place);
+            if places.is_empty() {
+                self.of_namespaces.remove(&namespace);
+            }
+        }
+    }
+
+    /// Returns the first place of the namespace whose turn it is.
+    fn take_turn(&mut self) -> Option<u64> {
+        let last = self.last_namespace.as_ref();
+        let after = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self
+            .of_namespaces
+            .range::<Arc<str>, _>((after, Bound::Unbounded));
+        let (namespace, places) = later.chain(&self.of_namespaces).next()?;
+        self.last_namespace = Some(namespace.clone());
+        places.first().copied()
+    }
+}
+
+/// Returns the namespace of a service, or the name of a Cluster.
+fn namespace_of(item: &Item) -> Arc<str> {
+    match item {
+        Item::Service(key) => key.namespace.clone(),
+        Item::Cluster(name) => name.as_str().into(),
+    }
+}
+
 impl ClusterQueue {
     fn new(burst: f64) -> Self {
         Self {
@@ -493,8 +540,8 @@ impl ClusterQueue {
             .into();
         self.places.insert(write.object().clone(), place);
         self.of_items.entry(item.clone()).or_default().insert(place);
-        let of_provider = self.of_providers.entry(provider.clone()).or_default();
-        of_provider.insert(place);
+        let lane = self.of_providers.entry(provider.clone()).or_default();
+        lane.insert(&item, place);
         let waiting = Waiting {
             item,
             write,
@@ -512,18 +559,18 @@ impl ClusterQueue {
                 own.remove();
             }
         }
-        if let Some(own) = self.of_providers.get_mut(&waiting.provider) {
-            own.remove(&place);
-            if own.is_empty() {
+        if let Some(lane) = self.of_providers.get_mut(&waiting.provider) {
+            lane.remove(&waiting.item, place);
+            if lane.of_namespaces.is_empty() {
                 self.of_providers.remove(&waiting.provider);
             }
         }
         Some(waiting)
     }
 
-    /// Returns the next write of the provider whose turn it is, writes other than copies first. The
-    /// order within an item is retained. While only the reserve is left, it is the turn of frugal
-    /// providers.
+    /// Returns the next write of the provider whose turn it is, writes other than copies first.
+    /// Among the writes of one provider, namespaces take turns. The order within an item is
+    /// retained. While only the reserve is left, it is the turn of frugal providers.
     fn next(&mut self, now: Instant, limits: WriteLimits) -> Option<Waiting> {
         let last = self.last_provider.as_ref();
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
@@ -532,12 +579,13 @@ impl ClusterQueue {
             .range::<Box<str>, _>((after, Bound::Unbounded));
         let mut in_turn = later.chain(&self.of_providers);
         let has_tokens = |provider: &str| self.tokens >= self.needed(provider, now, limits);
-        let (provider, places) = in_turn.find(|(name, _)| has_tokens(name))?;
-        let place = *places.first()?;
+        let (provider, _) = in_turn.find(|(name, _)| has_tokens(name))?;
+        let provider = provider.clone();
+        let place = self.of_providers.get_mut(&provider)?.take_turn()?;
         let item = &self.waiting.get(&place)?.item;
         let first = *self.of_items.get(item)?.first()?;
         self.last_provider = Some(provider.clone());
-        self.taken.insert(provider.clone(), now);
+        self.taken.insert(provider, now);
         self.remove(first)
     }
 

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::duration::{MalformedDuration, format_duration, parse_duration};
 use super::field::{FieldError, FieldErrors};
 use super::name::ClusterName;
-use super::selector::ClusterSelector;
+use super::selector::{ClusterSelector, SELECTORS_MAX};
 use super::share::Share;
 use crate::api::{labels, multicluster};
 
@@ -316,6 +316,12 @@ fn tiers(text: &str, report: &mut dyn FnMut(FieldError)) -> Option<Box<[Tier]>> 
         is_right = false;
         report(error);
     }
+    let is_property = |tier: &&Tier| matches!(tier, Tier::Property(_));
+    if tiers.iter().filter(is_property).count() > SELECTORS_MAX {
+        let detail = format!("must have at most {SELECTORS_MAX} tiers of properties");
+        report(FieldError::invalid(&path, text, detail));
+        return None;
+    }
     is_right.then(|| tiers.into())
 }
 
@@ -332,6 +338,18 @@ fn tiers_of(selectors: Vec<ClusterSelector>) -> Box<[Tier]> {
 }
 
 impl Tier {
+    /// Returns the kind of the tier, as metrics name it: no text of a user.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Local => LOCAL,
+            Self::Zone => ZONE,
+            Self::Region => REGION,
+            Self::Cluster(_) => "cluster",
+            Self::Property(_) => "property",
+            Self::Any => ANY,
+        }
+    }
+
     /// Reads one word of a preference; an error of `None` for a word that is none.
     fn read(word: &str) -> Result<Self, Option<FieldError>> {
         match word {
@@ -453,6 +471,22 @@ mod tests {
         assert!(
             failover.preference.is_some() && errors.is_empty(),
             "{errors}"
+        );
+    }
+
+    #[test]
+    fn preference_has_at_most_16_tiers_of_properties() {
+        let words = |count: usize| -> Vec<String> {
+            let properties = (0..count).map(|number| format!("property(a)=v{number}"));
+            properties.chain(["any".to_owned()]).collect()
+        };
+        let read_words = |count: usize| read(&[(labels::PREFER, words(count).join(", ").as_str())]);
+        assert!(read_words(SELECTORS_MAX).is_ok());
+        let errors = read_words(SELECTORS_MAX + 1).expect_err("one too many");
+        let expected = "must have at most 16 tiers of properties";
+        assert!(
+            errors.len() == 1 && errors[0].ends_with(expected),
+            "{errors:?}"
         );
     }
 

@@ -51,8 +51,9 @@ impl Facts<'_> {
     }
 
     fn managed_by_other(&self, name: &ClusterName) -> Option<Diagnosis> {
-        let other = self.index.member(name)?.other_controller()?;
-        Some(exports::managed_by_other(name, other))
+        let member = self.index.member(name)?;
+        let other = member.other_controller_in(&self.key.namespace)?;
+        Some(exports::managed_by_other(name, &other))
     }
 
     /// Returns the reason why a member imports nothing.

@@ -8,10 +8,12 @@ use causeway::domain::{ClusterName, FieldError, ServiceKey, quoted};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::{Diagnosis, first, in_cluster, join, names, quote, status};
+use crate::observed::clusterset::EXPORTED_MAX;
+use crate::observed::member::OtherController;
 use crate::observed::quota::BeyondQuota;
 use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::Unready;
-use crate::plan::clusterset::merge::{EXPORTED_MAX, ExportObstacle, NotExported};
+use crate::plan::clusterset::merge::{ExportObstacle, NotExported};
 use crate::plan::clusterset::precedence::{SEAL, SealedTime};
 use crate::plan::clusterset::{ImportedByKarmada, Unresolved};
 use crate::reasons::Reason;
@@ -152,13 +154,22 @@ pub(crate) fn selectors_of_headless(key: &ServiceKey) -> String {
     )
 }
 
-/// Reports that another controller manages the exports and imports of a cluster.
-pub(crate) fn managed_by_other(cluster: &ClusterName, other: &str) -> Diagnosis {
+/// Reports that another controller manages the exports and imports of a cluster, or of a namespace
+/// in it.
+pub(crate) fn managed_by_other(cluster: &ClusterName, other: &OtherController) -> Diagnosis {
+    let (program, kind, object) = (&other.program, other.kind, &other.object);
+    let scope = match other.is_everywhere {
+        true => "there".to_owned(),
+        false => format!("in namespace {}", object.namespace),
+    };
     let message = format!(
-        "{other} manages ServiceExports and ServiceImports in {cluster}, and causeway leaves to it what \
-         causeway does not serve there yet"
+        "{program} manages ServiceExports and ServiceImports in {cluster} (it writes the status of \
+         {kind} {object}), and causeway leaves to it what causeway does not serve {scope} yet"
     );
-    let remedy = format!("stop one of the two controllers for {cluster}: docs/clusterset.md");
+    let remedy = format!(
+        "stop one of the two controllers for {cluster}, or delete {kind} {object} if {program} \
+         does not run there: docs/clusterset.md"
+    );
     Diagnosis::new(Reason::ManagedByOther, message).fix(remedy)
 }
 

@@ -359,12 +359,12 @@ fn resolve(
             hosts.insert(target);
         }
     }
-    addresses.retain(is_public);
+    addresses.retain(is_routable);
     if is_alone && addresses.is_empty() && hosts.len() == 1 {
         return (hosts, BTreeSet::new());
     }
     let resolved = hosts.iter().flat_map(|host| index.resolved(host));
-    addresses.extend(resolved.copied().filter(is_public));
+    addresses.extend(resolved.copied().filter(is_routable));
     lookups.extend(hosts.iter().cloned());
     hosts.retain(|host| index.resolved(host).is_empty());
     let targets = addresses.into_iter().take(TARGETS_MAX);
@@ -382,7 +382,7 @@ fn merge(mut targets: BTreeSet<Box<str>>, more: BTreeSet<Box<str>>) -> BTreeSet<
 }
 
 /// Whether traffic to that address may leave a node: a member must not point clients at themselves.
-fn is_public(address: &IpAddr) -> bool {
+pub(crate) fn is_routable(address: &IpAddr) -> bool {
     Ranges::default().refusal(*address).is_none()
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn status(
         let (reason, text) = match other {
             None => (Reason::Served, text),
             Some(other) => {
-                let other = messages::exports::managed_by_other(name, other);
+                let other = messages::exports::managed_by_other(name, &other);
                 (other.reason, format!("{text}; {}", other.message))
             }
         };

@@ -524,6 +524,37 @@ fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
 }
 
 #[test]
+fn namespaces_take_turns_so_that_a_flood_of_one_delays_no_other() {
+    let mut desk = desk(WriteLimits {
+        qps: 1000.0,
+        burst: 4.0,
+        width: 4,
+        ..LIMITS
+    });
+    let now = desk.now.instant;
+    let of = |namespace: &str, service: &str| ServiceKey::new(namespace, service);
+    let mut enqueue = |key: ServiceKey| {
+        let write = Write::new(Operation::PatchService(key.clone(), json!({})));
+        let (cluster, item) = (cluster("member1"), Item::Service(key));
+        let enqueued = desk.write_queue.enqueue(&cluster, &item, write, now);
+        assert_eq!(enqueued, Enqueued::Accepted);
+    };
+    for number in 0..100 {
+        enqueue(of("flooded", &format!("s{number}")));
+    }
+    enqueue(of("quiet", "x"));
+    enqueue(of("silent", "y"));
+    let started: Vec<_> = desk.ready().into_iter().map(|one| one.item).collect();
+    let expected = [
+        of("flooded", "s0"),
+        of("quiet", "x"),
+        of("silent", "y"),
+        of("flooded", "s1"),
+    ];
+    assert_eq!(started, expected.map(Item::Service));
+}
+
+#[test]
 fn a_change_of_a_frugal_provider_does_not_wait_for_what_a_flood_is_given() {
     let mut desk = desk(WriteLimits {
         qps: 100.0,

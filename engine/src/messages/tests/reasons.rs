@@ -13,7 +13,7 @@ use crate::messages::endpoint::Endpoint;
 use crate::messages::profiles;
 use crate::model::ObjectEvent;
 use crate::model::slice::SourceEndpoint;
-use crate::observed::member::NamespaceState;
+use crate::observed::member::{NamespaceState, OtherController};
 use crate::observed::service::ServiceKind;
 use crate::plan::clusterset::ImportedByKarmada;
 use crate::plan::clusterset::import::Unready;
@@ -375,7 +375,15 @@ fn words(reason: Reason) -> Words {
         R::NoDeletionsSuspended => (reason, cluster::NO_DELETIONS_SUSPENDED).into(),
         R::Valid => (reason, exports::can_be_exported(key, &[])).into(),
         R::NoService | R::InvalidServiceType => (reason, exports::invalid(reason, one, key)).into(),
-        R::ManagedByOther => exports::managed_by_other(one, "cilium-operator").into(),
+        R::ManagedByOther => {
+            let other = OtherController {
+                program: "cilium-operator".into(),
+                kind: "ServiceExport",
+                object: key.clone(),
+                is_everywhere: false,
+            };
+            exports::managed_by_other(one, &other).into()
+        }
         R::InvalidClusterSelector => {
             let error = FieldError::required("spec.clusterSelectors[0].propertySelector", "");
             (reason, exports::invalid_selectors(&error)).into()

@@ -71,7 +71,7 @@ fn exports_service(inputs: &Inputs<'_>, name: &ClusterName, member: &Member) -> 
     }
     let is_begun = is_own
         || member.exports_followed().is_some()
-            && member.other_controller().is_none()
+            && member.other_controller_in(&key.namespace).is_none()
             && Unused::everywhere(index, name) != Some(Unused::Duplicate);
     is_begun
         && match member.service(key) {

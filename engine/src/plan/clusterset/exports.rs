@@ -37,8 +37,8 @@ pub(crate) enum Validity {
     Withdrawn,
     /// The export exceeds the cluster's quota, in which older exports come first.
     BeyondQuota(BeyondQuota),
-    /// Another controller of the API manages the exports of the cluster, and nobody imports this
-    /// one by causeway.
+    /// Another controller of the API manages the exports of the cluster, or of the namespace in it,
+    /// and nobody imports this one by causeway.
     ManagedByOther,
     /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
     InvalidServiceType,
@@ -164,10 +164,9 @@ fn unused(
     let is_imported = || is_recorded(index, key, name, |_| true);
     // What the cluster holds itself, it may have forged.
     let by_others = || is_recorded(index, key, name, |holder| holder != name);
+    let other = member.other_controller_in(&key.namespace);
     match beyond.filter(|_| !by_others()) {
-        _ if member.other_controller().is_some() && !is_imported() => {
-            Some(Validity::ManagedByOther)
-        }
+        _ if other.is_some() && !is_imported() => Some(Validity::ManagedByOther),
         _ if cluster.withdrawn => Some(Validity::Withdrawn),
         _ if !cluster.may_export_from(&key.namespace) => Some(Validity::Forbidden),
         beyond => beyond.map(Validity::BeyondQuota),
@@ -193,7 +192,7 @@ fn export_state(
 /// Whether it is known if a member exports the service.
 fn is_known(index: &Index, key: &ServiceKey, name: &ClusterName, member: &Member) -> bool {
     let is_observed =
-        || export_by_person(index, key, member).is_some() || !index.may_lack_sources(key, name);
+        || export_by_person(index, key, member).is_some() || !index.may_lack_export(key, name);
     member.exports_are_known() && is_observed()
 }
 

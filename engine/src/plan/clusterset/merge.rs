@@ -17,7 +17,7 @@ pub(crate) use self::conflict::{Conflict, Value as ConflictingValue, Words};
 pub(crate) use self::export::Constituent;
 use self::export::Export;
 use self::exported::Exported;
-pub(crate) use self::exported::{EXPORTED_MAX, ExportObstacle, NotExported};
+pub(crate) use self::exported::{ExportObstacle, NotExported};
 pub(crate) use self::shape::{ImportPort, ImportShape};
 use crate::observed::clusterset::{ExportView, recorded_size};
 

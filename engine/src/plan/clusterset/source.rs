@@ -58,7 +58,8 @@ impl Source<'_> {
         }
         let served = member.imports_followed();
         let served = served.ok_or(NotImporting::NotServed)?;
-        if member.other_controller().is_some() && !self.is_held(member) {
+        let other = member.other_controller_in(&self.key.namespace);
+        if other.is_some() && !self.is_held(member) {
             return Err(NotImporting::ManagedByOther);
         }
         if !self.lets_import(name, member) {

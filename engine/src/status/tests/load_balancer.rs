@@ -77,6 +77,8 @@ fn status_has_addresses_without_ports_and_no_other_text() {
     let ports = json!([{"port": 80, "protocol": "TCP"}]);
     let reported = json!([
         {"ip": "192.0.2.1", "ipMode": "VIP", "ports": ports},
+        {"ip": "127.0.0.1"},
+        {"ip": "169.254.169.254"},
         {"hostname": "x y"},
         {"hostname": "x".repeat(1024 * 1024)},
         {"hostname": "lb.example", "ports": ports},

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use causeway::api::labels;
 use causeway::api::multicluster::ServiceExportSpec;
 use causeway::api::ownership::CLAIM_RECORDS;
-use causeway::api::{bounds, labels};
 use causeway::domain::{is_label_value, is_qualified};
+
+use crate::observed::clusterset::EXPORTED_MAX;
 
 /// Labels and annotations that every API server accepts, and on which neither causeway nor
 /// Kubernetes depends.
@@ -55,10 +57,6 @@ const RESERVED_NAMES: [&str; 4] = [
     labels::KARMADA_MANAGED,
     labels::HELM_RELEASE_NAMESPACE,
 ];
-
-/// Maximum size of the exported labels and annotations, and of those that record failover and
-/// consumers, in bytes. The rest is for causeway's other annotations.
-pub(crate) const EXPORTED_MAX: usize = bounds::ANNOTATIONS - 16 * 1024;
 
 impl Exported {
     /// Reads the labels and annotations of an export. The definition accepts any text, and an API

@@ -99,6 +99,22 @@ fn exports_of_users_take_precedence() {
 }
 
 #[test]
+fn export_that_flux_applies_over_one_of_causeways_stays() {
+    let mut env = annotated(exporting());
+    let label = json!({"f:metadata": {"f:labels": {"f:kustomize.toolkit.fluxcd.io/name": {}}}});
+    let entries = json!([
+        {"manager": labels::MANAGER, "operation": "Update", "fieldsV1": {"f:spec": {}}},
+        {"manager": "kustomize-controller", "operation": "Apply", "fieldsV1": label},
+    ]);
+    let applied = json!({"metadata": {"managedFields": entries}});
+    env.amend("member1", Kind::Export, "foo", applied).settle();
+    env.on("member1", shop(json!({}))).settle();
+    assert_eq!(exports_of(&env, "member1"), ["foo"]);
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.5"]);
+    env.assert_at_rest();
+}
+
+#[test]
 fn services_that_are_no_backends_of_their_own_are_not_exported() {
     let mut env = annotated(exporting());
     let external = json!({"spec": {"type": "ExternalName", "externalName": "example.com"}});

@@ -9,6 +9,10 @@ fn kept_by_another(object: Object) -> Object {
     object.with(json!({"metadata": {"managedFields": [entry]}}))
 }
 
+fn in_namespace(namespace: &str, object: Object) -> Object {
+    object.with(json!({"metadata": {"namespace": namespace}}))
+}
+
 fn conditions(env: &Environment, cluster: &str, kind: Kind) -> Value {
     let object = get(env, cluster, kind, "foo").expect("the object");
     object["status"]["conditions"].clone()
@@ -51,6 +55,11 @@ fn member_of_another_controller_is_left_to_it() {
     let api = served(&env);
     assert!(api.starts_with("True ManagedByOther"), "{api}");
     assert!(api.contains("cilium-operator manages"), "{api}");
+    let named = "(it writes the status of ServiceExport shop/bar)";
+    assert!(
+        api.contains(named) && api.ends_with("in namespace shop yet"),
+        "{api}"
+    );
     // The other controller ends.
     env.off("member2", Kind::Export, "bar").settle();
     assert_eq!(
@@ -63,6 +72,43 @@ fn member_of_another_controller_is_left_to_it() {
     );
     let api = served(&env);
     assert!(api.starts_with("True Served"), "{api}");
+}
+
+#[test]
+fn other_controller_in_one_namespace_leaves_the_others() {
+    let mut env = env();
+    for member in ["member1", "member2"] {
+        env.member(member);
+    }
+    env.keeps_clusters = true;
+    let forged = |namespace| in_namespace(namespace, kept_by_another(export("bar")));
+    env.on("member2", forged("attic"));
+    env.on("member2", foo()).on("member2", export("foo"));
+    env.on("member2", source("foo-abc", "10.2.0.5")).settle();
+    for member in ["member1", "member2"] {
+        assert_eq!(
+            env.addresses(member, "derived-foo"),
+            ["10.2.0.5"],
+            "{member}"
+        );
+    }
+    assert!(says(&env, "member2", "Valid").starts_with("True Valid"));
+    let api = served(&env);
+    let named = "(it writes the status of ServiceExport attic/bar)";
+    assert!(
+        api.contains(named) && api.ends_with("in namespace attic yet"),
+        "{api}"
+    );
+    // A second namespace shows that it works in the whole member.
+    env.on("member2", forged("cellar"));
+    env.on("member2", service("web").port("http", 80));
+    env.on("member2", export("web")).settle();
+    assert!(get(&env, "member1", Kind::Import, "web").is_none());
+    assert!(served(&env).ends_with("does not serve there yet"));
+    let server = env.server("member2");
+    server.delete(Kind::Export, "cellar", "bar");
+    env.settle();
+    assert!(get(&env, "member1", Kind::Import, "web").is_some());
 }
 
 #[test]

@@ -126,6 +126,44 @@ fn what_a_member_exports_in_labels_and_annotations_counts_together() {
 }
 
 #[test]
+fn text_beyond_what_an_import_holds_takes_no_quota() {
+    let mut env = two_members(1000, 1024 * 1024);
+    exports(&mut env, "a", 1, 1200 * 1024);
+    let selectors = json!([{
+        "propertySelector": {"matchProperties": {"gpu": "x".repeat(1200 * 1024)}},
+    }]);
+    let part = json!({"spec": {"clusterSelectors": selectors}});
+    exports_with(&mut env, "b", 2, &part);
+    exports(&mut env, "c", 3, 0);
+    assert_eq!(imported_of(&env, &["a", "b", "c"]), ["a", "b", "c"]);
+    env.assert_at_rest();
+}
+
+#[test]
+fn forbidden_exports_do_not_count_towards_the_quota() {
+    let mut env = two_members(1, 1024 * 1024);
+    let of = |names: &str| cluster("member1").annotated(&json!({labels::EXPORT_NAMESPACES: names}));
+    env.on_hub(of("shop"));
+    for name in ["x", "y"] {
+        let elsewhere = json!({"metadata": {"namespace": "attic"}});
+        exports_with(&mut env, name, 1, &elsewhere);
+    }
+    exports(&mut env, "a", 2, 0);
+    assert_eq!(imported_of(&env, &["a"]), ["a"]);
+    env.assert_at_rest();
+    // The others count as soon as the hub permits them.
+    env.on_hub(of("shop, attic"));
+    exports(&mut env, "b", 3, 0);
+    assert_eq!(imported_of(&env, &["a", "b"]), ["a"]);
+    let reported = ready(&env, "b");
+    assert!(reported.starts_with("False QuotaExceeded"), "{reported}");
+    env.on_hub(of("shop")).settle();
+    env.off("member1", Kind::Export, "a").settle();
+    env.pass(LATER);
+    assert_eq!(imported_of(&env, &["a", "b"]), ["b"]);
+}
+
+#[test]
 fn selectors_and_recorded_texts_count_towards_the_quota() {
     let name = |number: usize| format!("{:x<40}-{number}", "c");
     let names: Vec<_> = (0..1000).map(name).collect();

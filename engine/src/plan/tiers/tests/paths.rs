@@ -7,8 +7,9 @@ use causeway::domain::path::Path::{Bad, Good};
 use serde_json::{Value, json};
 
 use super::preferences::{derived_standings, exported, native, source, standings, three, unusable};
-use crate::fixtures::Environment;
 use crate::fixtures::objects::{Kind, cluster, foo, mcs};
+use crate::fixtures::{Environment, name};
+use crate::model::{Failure, FailureKind, MemberEvent, Signal};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -211,6 +212,17 @@ fn reports_are_not_read_without_the_annotation() {
     assert_eq!(standings(&env, "member1"), FAR);
     env.on_hub(cluster("member1")).settle();
     assert_eq!(standings(&env, "member1"), ALL);
+}
+
+#[test]
+fn paths_of_a_member_that_is_not_written_to_stay_unseen() {
+    let mut env = reporting(json!({}));
+    env.report("member1", "member3", Bad);
+    let refused = Failure::new(FailureKind::Forbidden, "forbidden: services");
+    for (signal, count) in [(Signal::Failed(refused), 0), (Signal::Connected, 1)] {
+        env.observe("member1", MemberEvent::Services(signal));
+        assert_eq!(env.index.unseen_paths(&name("member1")).len(), count);
+    }
 }
 
 #[test]

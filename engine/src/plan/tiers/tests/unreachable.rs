@@ -14,9 +14,11 @@ use super::preferences::{
 use crate::fixtures::annotations::located;
 use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs};
 use crate::fixtures::server::decode;
-use crate::fixtures::{Environment, key, name};
+use crate::fixtures::{Change, Environment, key, name};
 use crate::model::slice::Exposure;
-use crate::model::{Configuration, ConfigurationError, MemberEvent, MemberState};
+use crate::model::{
+    Configuration, ConfigurationError, Failure, FailureKind, MemberEvent, MemberState, Signal,
+};
 use crate::plan::provider_use::{ProviderUse, Unused};
 use causeway::domain::Unreachable;
 
@@ -452,15 +454,46 @@ fn another_reason_than_a_recorded_outage_does_not_stay() {
 
 #[test]
 fn outage_begins_when_the_member_is_lost_whatever_was_wrong_before() {
-    let mut env = native(json!({}));
-    env.keeps_clusters = true;
-    env.identify("member3", "uid-of-a-stranger", (1, 34))
-        .settle();
-    let (refused, since) = ready(&env);
-    env.pass(MINUTE)
-        .identify("member3", "uid-of-member3", (1, 34));
-    env.lose("member3").settle();
-    let (lost, began) = ready(&env);
-    assert_eq!((&*refused, &*lost), ("Refused", "Unreachable"));
-    assert!(began.duration_since(since).as_secs() >= 60);
+    let wrong: [Change; 2] = [
+        |env| env.identify("member3", "uid-of-a-stranger", (1, 34)),
+        unwatched,
+    ];
+    for wrong in wrong {
+        let mut env = native(json!({}));
+        env.keeps_clusters = true;
+        wrong(&mut env).pass(MINUTE);
+        let (refused, since) = ready(&env);
+        env.pass(MINUTE)
+            .identify("member3", "uid-of-member3", (1, 34));
+        env.lose("member3").settle();
+        let (lost, began) = ready(&env);
+        assert_eq!((&*refused, &*lost), ("Refused", "Unreachable"));
+        assert!(began.duration_since(since).as_secs() >= 60);
+    }
+}
+
+/// Has member3 answer, and refuse the watch of its Services.
+fn unwatched(env: &mut Environment) -> &mut Environment {
+    let refused = Failure::new(FailureKind::Forbidden, "forbidden: services");
+    env.observe("member3", MemberEvent::Services(Signal::Failed(refused)))
+        .observe("member3", MemberEvent::Probed(Ok(())))
+}
+
+#[test]
+fn restart_counts_no_time_in_which_the_member_answered() {
+    for was_lost in [false, true] {
+        let mut env = native(json!({labels::UNREACHABLE: "withdraw-after=10m"}));
+        env.keeps_clusters = true;
+        env.restart().settle();
+        if was_lost {
+            env.lose("member3").pass(MINUTE * 5);
+        }
+        unwatched(&mut env).pass(MINUTE * 20);
+        env.lose("member3").pass(MINUTE * 5);
+        env.restart().pass(MINUTE * 4);
+        let kept = "member2: ready, member3: ready";
+        assert_eq!(standings(&env, "member1"), kept, "{was_lost}");
+        env.pass(MINUTE * 2);
+        assert_eq!(standings(&env, "member1"), "member2: ready", "{was_lost}");
+    }
 }
