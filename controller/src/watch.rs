@@ -10,9 +10,8 @@
 //! - After [`Signal::Connected`], and until [`Signal::Failed`], changes are reported as they
 //!   happen. If an API server ends a watch within five seconds, they are reported after a pause, of
 //!   [`Settings::last_retry`] at most. The log says so once five watches in a row ended like this.
-//! - After [`Signal::Failed`], a watch without a new list is reported as connected with its first
-//!   event, after a second without one, or when it ends in order; not if the API server refuses its
-//!   version by an event.
+//! - After [`Signal::Failed`], a watch without a new list is reported as connected after a second,
+//!   or when it ends in order; not if the API server refuses its version by an event.
 //! - Where the deletion guard ([`causeway_engine::evidence::relist`]) suspends the deletions that a
 //!   list suggests, the objects of the list are reported one by one, and a second list is requested
 //!   over a new connection half a minute later.
@@ -243,6 +242,7 @@ where
             outage_ends_at: None,
             connected_at: None,
             early_ends: 0,
+            silent_ends: 0,
             scoped,
             read,
             wrap,

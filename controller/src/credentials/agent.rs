@@ -104,3 +104,21 @@ fn no_certificate(why: &str) -> Failure {
     );
     Failure::new(FailureKind::Invalid, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_is_unreached_while_its_api_server_gives_no_token() {
+        for (status, expected) in [
+            (StatusCode::BAD_GATEWAY, true),
+            (StatusCode::INTERNAL_SERVER_ERROR, false),
+            (StatusCode::FORBIDDEN, false),
+        ] {
+            let reason = "no token of account causeway-system/causeway: not now".to_owned();
+            let failure = failure(&AskError::Refused { status, reason });
+            assert_eq!(is_unreached(&failure), expected, "{status}: {failure}");
+        }
+    }
+}

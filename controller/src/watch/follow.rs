@@ -24,11 +24,13 @@ use crate::failure::{Backoff, classify, spread};
 
 /// A watch that lived this long was a good one.
 const STEADY: Duration = Duration::from_secs(5);
-/// Time for which a watch without events lasts before it ends an outage. An API server accepts a
-/// watch of an expired version, and refuses it by its first event.
+/// Time for which a watch lasts before it ends an outage. An API server accepts a watch of an
+/// expired version and refuses it by its first event. Others begin with what happened before.
 const CATCHING_UP: Duration = Duration::from_secs(1);
 /// Number of early ends in a row after which they are logged.
 const EARLY_ENDS_LOGGED: u32 = 5;
+/// Number of silent watches in a row after which they are logged.
+const SILENT_ENDS_LOGGED: u32 = 2;
 /// The buffer for an event is given back when one longer than this has been read.
 const KEPT_BUFFER: usize = 256 * 1024;
 /// Bytes of an event around the object.
@@ -76,12 +78,14 @@ pub(super) struct Follower<K, D, R, W, T, E> {
     /// The version up to which everything was reported; empty before the initial list.
     pub(super) version: String,
     pub(super) outage: Option<Failure>,
-    /// Time at which an outage ends if the watch has no event and lasts until then. A watch after a
-    /// list ends it at once.
+    /// Time at which an outage ends if the watch lasts until then. A watch after a list ends it at
+    /// once.
     pub(super) outage_ends_at: Option<Instant>,
     pub(super) connected_at: Option<Instant>,
     /// Number of watches in a row that ended within [`STEADY`], unless reported as failed.
     pub(super) early_ends: u32,
+    /// Number of watches in a row that ended in silence, since the last event.
+    pub(super) silent_ends: u32,
     /// Names that it covers, where it does not cover all.
     pub(super) scoped: Option<Scoped<K, T, E>>,
     pub(super) read: R,
@@ -158,6 +162,17 @@ where
                 retry: known.retry,
                 ..requests
             }
+    }
+
+    /// Replaces a silent connection. Logs the second silent watch in a row: a proxy may buffer the
+    /// events. No cheap request proves that, because every write changes the newest version.
+    fn leave_silent(&mut self) {
+        self.silent_ends = self.silent_ends.saturating_add(1);
+        if self.silent_ends == SILENT_ENDS_LOGGED {
+            let (cluster, kind) = (&*self.cluster, self.kind());
+            tracing::warn!(cluster, kind, "watches are silent, changes may be late");
+        }
+        self.connect_again();
     }
 
     /// Goes on over a connection of its own: the one before was silent, or its list is to be
@@ -286,7 +301,7 @@ where
                 // Where nobody answers the next request fails. Old API servers send no bookmarks of
                 // a kind of which nothing has changed since they started: that they are silent is
                 // no failure.
-                End::Silent => self.connect_again(),
+                End::Silent => self.leave_silent(),
                 End::Broken(failure) if failure.kind == FailureKind::Excess => {
                     return self.fail(failure).await;
                 }
@@ -404,9 +419,6 @@ where
                     if let Some(end) = self.take(&event).await? {
                         return Ok(end);
                     }
-                    if self.outage_ends_at.is_some() {
-                        self.end_outage().await?;
-                    }
                     event.clear();
                     event.shrink_to(KEPT_BUFFER);
                 }
@@ -481,6 +493,7 @@ where
 
     /// Takes one event of a watch; some end it.
     async fn take(&mut self, bytes: &[u8]) -> Result<Option<End>, Closed> {
+        self.silent_ends = 0;
         let WatchEvent { kind, object } = match WatchEvent::read(bytes) {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(Some(End::Over)),

@@ -592,6 +592,32 @@ async fn watch_without_bookmarks_reconnects_before_it_fails() {
 }
 
 #[tokio::test]
+async fn watches_silent_on_new_connections_are_logged_once() {
+    let warnings = Arc::<AtomicUsize>::default();
+    let _guard = tracing::subscriber::set_default(Warnings(warnings.clone()));
+    let mut server = Server::watched_with(Settings {
+        silence: Duration::from_millis(500),
+        ..Settings::default()
+    })
+    .await;
+    let _silent = server.settled().await;
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    // An event ends the row.
+    watch.event("ADDED", &service("bar", 8)).await;
+    assert_eq!(server.reported().await, "Connected");
+    assert_eq!(server.reported().await, r#"Applied("bar")"#);
+    let mut watches = vec![watch];
+    for expected in [0, 1, 1] {
+        let mut watch = server.asked_to_watch_from("8").await;
+        assert_eq!(warnings.load(Ordering::Relaxed), expected);
+        watch.accept().await;
+        assert_eq!(server.reported().await, "Connected", "not a failure");
+        watches.push(watch);
+    }
+}
+
+#[tokio::test]
 async fn server_silent_on_a_new_connection_has_failed() {
     let short = Duration::from_millis(50);
     let mut server = Server::watched_with(Settings {

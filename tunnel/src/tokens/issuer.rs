@@ -96,6 +96,9 @@ pub enum IssueError {
     /// The API server refused.
     #[error("{0}")]
     Refused(String),
+    /// The API server failed, or is overloaded.
+    #[error("{0}")]
+    Failed(String),
     /// The request failed.
     #[error("the API server cannot be reached")]
     Request(#[source] kube::Error),
@@ -110,6 +113,9 @@ pub enum IssueError {
 impl From<kube::Error> for IssueError {
     fn from(error: kube::Error) -> Self {
         match error {
+            kube::Error::Api(status) if status.code == 429 || status.code >= 500 => {
+                Self::Failed(status.message)
+            }
             kube::Error::Api(status) => Self::Refused(status.message),
             other => Self::Request(other),
         }
@@ -226,7 +232,9 @@ impl Issuer {
             },
             Err(error) => {
                 let status = match error {
-                    IssueError::Slow(_) | IssueError::Request(_) => StatusCode::BAD_GATEWAY,
+                    IssueError::Slow(_) | IssueError::Failed(_) | IssueError::Request(_) => {
+                        StatusCode::BAD_GATEWAY
+                    }
                     _ => StatusCode::INTERNAL_SERVER_ERROR,
                 };
                 let account = self.account.to_string();

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use axum::Router;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::api::labels;
@@ -31,13 +33,13 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use kube::Api;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Config};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -109,8 +111,12 @@ impl Stage {
     }
 
     async fn replica(&self, limits: Limits) -> Replica {
+        self.replica_of(limits, self.fleet.hub().client()).await
+    }
+
+    async fn replica_of(&self, limits: Limits, hub: Client) -> Replica {
         let signer = Signer::read(self.files.path()).expect("an authority");
-        let enrolment = Some((signer, self.fleet.hub().client()));
+        let enrolment = Some((signer, hub));
         Replica::start_with(&self.hub, limits, ("tunnel-0", 1), enrolment).await
     }
 
@@ -434,6 +440,22 @@ async fn refusals_of_tokens_are_alike_and_take_their_time() {
     answers.dedup();
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(outcome(&replica, "enrolled"), 0);
+}
+
+#[tokio::test]
+async fn front_end_without_a_backend_refuses_no_token() {
+    let stage = Stage::new("backend").await;
+    let listener = TcpListener::bind(SocketAddr::from(LOCAL)).await;
+    let listener = listener.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    // It answers 404 to every request.
+    tokio::spawn(async move { axum::serve(listener, Router::new()).await });
+    let front_end = Config::new(url.parse().expect("a URL"));
+    let front_end = Client::try_from(front_end).expect("a client");
+    let replica = stage.replica_of(quick(), front_end).await;
+    let (status, body) = enrol(&stage, &replica, ["backend", TOKEN_OF_EDGE], &csr()).await;
+    assert_eq!((status, outcome(&replica, "unavailable")), (503, 1));
+    assert_eq!(body.trim(), "the hub cannot be asked");
 }
 
 #[tokio::test]

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::extract::State;
-use axum::routing::post;
+use axum::routing::{MethodRouter, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::domain::ClusterName;
@@ -57,6 +57,15 @@ async fn issue(State(issued): State<Arc<AtomicUsize>>) -> String {
     .to_string()
 }
 
+/// Returns a Status with the stored code.
+async fn refuse(State(code): State<Arc<AtomicU16>>) -> (StatusCode, String) {
+    let code = code.load(Ordering::SeqCst);
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "not now", "reason": "Reason", "code": code});
+    let code = StatusCode::from_u16(code).expect("a status");
+    (code, status.to_string())
+}
+
 fn access(hub: &Hub, api: SocketAddr) -> HubAccess {
     let authority = STANDARD.encode(hub.authority.pem());
     let kubeconfig: Kubeconfig = serde_json::from_value::<Value>(json!({
@@ -74,11 +83,15 @@ fn access(hub: &Hub, api: SocketAddr) -> HubAccess {
 
 impl Stage {
     async fn start() -> Self {
-        let hub = Hub::new();
         let issued = Arc::new(AtomicUsize::new(0));
+        Self::of(post(issue).with_state(issued.clone()), issued).await
+    }
+
+    /// Starts a stage whose API server answers token requests by `answers`.
+    async fn of(answers: MethodRouter, issued: Arc<AtomicUsize>) -> Self {
+        let hub = Hub::new();
         let path = "/api/v1/namespaces/causeway-system/serviceaccounts/causeway/token";
-        let router = Router::new().route(path, post(issue));
-        let router = router.with_state(issued.clone());
+        let router = Router::new().route(path, answers);
         let listener = TcpListener::bind(SocketAddr::from(LOCAL)).await;
         let listener = listener.expect("a port");
         let api = listener.local_addr().expect("an address");
@@ -215,6 +228,30 @@ async fn controller_receives_a_token_until_it_is_rejected() {
         assert!(!format!("{given:?}").contains("token-"), "{given:?}");
     }
     assert_eq!(stage.issued.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn failing_api_server_is_a_bad_gateway_and_a_refusal_is_not() {
+    let code = Arc::new(AtomicU16::default());
+    let stage = Stage::of(post(refuse).with_state(code.clone()), Arc::default()).await;
+    for (of_api_server, of_agent) in [
+        (429, 502),
+        (500, 502),
+        (503, 502),
+        (504, 502),
+        (401, 500),
+        (403, 500),
+        (404, 500),
+    ] {
+        code.store(of_api_server, Ordering::SeqCst);
+        match stage.ask(false).await {
+            Err(AskError::Refused { status, reason }) => {
+                assert_eq!(status.as_u16(), of_agent, "{of_api_server}: {reason}");
+                assert!(reason.ends_with(": not now"), "{reason}");
+            }
+            other => panic!("{of_api_server}: {other:?}"),
+        }
+    }
 }
 
 #[tokio::test]
