@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use causeway::api::{MultiClusterService, labels};
 use causeway_certs::{Leaf, Purpose};
-use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::{Fault, SOON, eventually, multi_cluster_service};
 use kube::Api;
@@ -218,6 +218,23 @@ impl Watched {
         self.log.block();
         let space = self.space();
         space.expose("stuck", ["member3"], ["member4"]).await;
+    }
+
+    /// Removes the controller's right to watch the members' Secrets. Only a new watch is refused.
+    pub(crate) async fn lost_right(&self) {
+        let delete = ["delete", "rolebinding", "causeway-controller"];
+        let args = delete.into_iter().chain(["-n", MEMBERS_NAMESPACE]);
+        self.hub().kubectl(args).await.ok();
+    }
+
+    /// Grants that right again.
+    pub(crate) async fn restored_right(&self) {
+        let create = ["create", "rolebinding", "causeway-controller"];
+        let account = "--serviceaccount=causeway-system:causeway-controller";
+        let of = ["--role=causeway-controller", account];
+        let args = create.into_iter().chain(of);
+        let args = args.chain(["-n", MEMBERS_NAMESPACE]);
+        self.hub().kubectl(args).await.ok();
     }
 
     /// The controller ends and begins again and again, each time as soon as Prometheus has seen

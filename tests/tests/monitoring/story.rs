@@ -295,7 +295,19 @@ async fn faults_of_the_leader(watched: &Watched, begun: &mut Begun) {
     watched.fires(alert).await;
     shows(watched, alert, &["controller", "is not running"]).await;
     controller.exited(SOON).await;
+
+    let alert = "CausewayHubWatchDown";
+    begun.note(watched, alert).await;
+    watched.lost_right().await;
     controller.restart().await;
+    watched.fires(alert).await;
+    shows(
+        watched,
+        alert,
+        &["hub watch failed", "secrets/causeway-members", "forbidden"],
+    )
+    .await;
+    watched.restored_right().await;
 
     let alert = "CausewayLeaderFlapping";
     begun.note(watched, alert).await;

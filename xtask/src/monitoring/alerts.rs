@@ -116,6 +116,14 @@ fn propagation(times: Times) -> Vec<Alert> {
             summary: "The controller falls behind",
             description: "A service has waited for {{ $value | humanizeDuration }} to be planned.",
         },
+        Alert {
+            name: "CausewayHubWatchDown",
+            expr: "min by (namespace, resource) (causeway_controller_hub_watch_up) == 0".to_owned(),
+            hold: 5 * MINUTE,
+            severity: Severity::Critical,
+            summary: "A watch of the hub fails",
+            description: "A replica of the controller does not see changes of {{ $labels.resource }} on the hub. If it leads, they have no effect in members.",
+        },
     ]
 }
 
