@@ -46,8 +46,8 @@ pub(crate) use self::ui::UiArgs;
 use self::values::{OptionalValue as _, admin_url, duration, lease};
 use self::verify::VERIFY_EXAMPLES;
 pub(crate) use self::verify::{PodArgs, ProbeArgs, ProbeRole, VerifyArgs, WhatArgs};
-use crate::cluster::access::HubArgs;
 pub(crate) use crate::cluster::access::MembersArgs;
+use crate::cluster::access::{HubArgs, object_name};
 use crate::cluster::lease::{CONTROLLER_LEASE, LeaseName};
 use crate::term::output::Format;
 use crate::term::screen::Color;
@@ -146,6 +146,7 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
     /// Name of a MultiClusterService or ServiceExport
+    #[arg(value_parser = object_name)]
     pub name: String,
     /// Show every endpoint, not one line for those in the same state
     #[arg(long)]
@@ -174,7 +175,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| {
-    wait.help("Wait until no reachable member holds its endpoints")
+    wait.help("Wait until every other member was read, and none holds its endpoints")
         .conflicts_with_all(["undo", "dry_run"])
 }))]
 pub(crate) struct DrainArgs {
@@ -219,6 +220,7 @@ pub(crate) struct ConfirmDeletionsArgs {
 pub(crate) struct StatusArgs {
     /// Name of a MultiClusterService or ServiceExport [default: all of the namespace, and the
     /// members]
+    #[arg(value_parser = object_name)]
     pub name: Option<String>,
     /// Show all namespaces
     #[arg(short = 'A', long, conflicts_with = "name")]

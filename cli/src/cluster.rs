@@ -5,6 +5,7 @@ pub(crate) mod admin_endpoint;
 pub(crate) mod api_server;
 pub(crate) mod bounded;
 pub(crate) mod bundle;
+pub(crate) mod cleanup;
 pub(crate) mod conditions;
 pub(crate) mod credentials;
 pub(crate) mod definitions;

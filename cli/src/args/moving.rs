@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::values::duration;
 use super::{DefaultWaitArgs, InsecureArgs, LeaseArgs, MembersArgs, OutputArgs};
+use crate::cluster::access::object_name;
 
 pub(crate) const ADOPT_EXAMPLES: &str = "Examples:
   # Show the writes that would move Service shop/foo from Karmada's controllers to causeway
@@ -58,7 +59,7 @@ Exit code: 0 nothing of causeway's remains in any member that takes part; 1 refu
 }))]
 pub(crate) struct MoveArgs {
     /// Name of the MultiClusterService
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", value_parser = object_name)]
     pub name: Option<String>,
     /// Move all services, in every namespace unless --namespace is given
     #[arg(long, conflicts_with = "name")]

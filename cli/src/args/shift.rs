@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values::{duration, percentage};
+use crate::cluster::access::object_name;
 
 pub(super) const SHIFT_EXAMPLES: &str = "Examples:
   # Show the steps
@@ -23,6 +24,7 @@ Lease and Deployment causeway-system/causeway-controller.";
 #[derive(Args, Debug)]
 pub(crate) struct ShiftArgs {
     /// Name of a MultiClusterService
+    #[arg(value_parser = object_name)]
     pub name: String,
     /// Member that gets the traffic
     #[arg(long, value_name = "CLUSTER")]

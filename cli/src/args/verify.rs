@@ -24,8 +24,8 @@ pub(crate) const VERIFY_EXAMPLES: &str = "Examples:
   kubectl mcs verify foo -n shop --from member1 --print-job > verify-foo.yaml
 
 Starts a pod in each consumer, and one in each provider that answers, and deletes them at the end, after Ctrl-C, too. If the command is killed, the \
-pods that have started end by themselves at the time limit, and the next run deletes all of them. A UDP port that does not answer is unknown; \
-ports of SCTP are not tried. The result is kept in ConfigMap causeway-verify.NAME of the service's namespace on the hub, where \
+pods that have started end by themselves at the time limit, and the next run deletes ended pods in its members. A UDP port that does not answer is \
+unknown; ports of SCTP are not tried. The result is kept in ConfigMap causeway-verify.NAME of the service's namespace on the hub, where \
 kubectl mcs explain shows it.
 
 Needs a context of each member in the kubeconfig, named as the member unless --member says otherwise, with the right to create, watch and delete pods \

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use causeway::domain::{ClusterName, MalformedDuration, parse_duration};
+use causeway::domain::{ClusterName, MalformedDuration, is_subdomain, parse_duration};
 use causeway::target::TunnelFront;
 use clap::{Args, ValueEnum, ValueHint};
 
@@ -41,7 +41,7 @@ pub(crate) struct HubArgs {
     #[arg(long, global = true, value_name = "NAME")]
     pub user: Option<String>,
     /// Namespace [default: that of the context, else default]
-    #[arg(short, long, global = true, value_name = "NAMESPACE")]
+    #[arg(short, long, global = true, value_name = "NAMESPACE", value_parser = object_name)]
     pub namespace: Option<String>,
     /// User to impersonate on the hub
     #[arg(long = "as", global = true, value_name = "USER", id = "as_user")]
@@ -117,6 +117,15 @@ fn member_context(text: &str) -> Result<(String, String), &'static str> {
     }
 }
 
+/// Parses the name of a service or a namespace.
+pub(crate) fn object_name(text: &str) -> Result<String, &'static str> {
+    match text {
+        name if is_subdomain(name) => Ok(name.to_owned()),
+        path if path.contains('/') => Err("a slash is not part of a name: use NAME -n NAMESPACE"),
+        _ => Err("a name has lower-case letters, digits, dashes and dots"),
+    }
+}
+
 /// Parses the maximum time of a request as kubectl does: a number alone is of seconds, and 0 is no
 /// limit, for which a year stands.
 pub(crate) fn request_timeout(text: &str) -> Result<Duration, MalformedDuration> {
@@ -127,4 +136,15 @@ pub(crate) fn request_timeout(text: &str) -> Result<Duration, MalformedDuration>
         true => UNLIMITED,
         false => timeout.min(UNLIMITED),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_with_a_slash_is_refused_with_a_remedy() {
+        let remedy = "a slash is not part of a name: use NAME -n NAMESPACE";
+        assert_eq!(object_name("shop/foo"), Err(remedy));
+    }
 }

@@ -71,7 +71,7 @@ pub(crate) enum RequestError {
         why: String,
     },
     /// The API server rejected the credentials (401) or the permissions (403).
-    #[error("forbidden by the {side}: {message}{remedy}", remedy = remedy_of_rights(message))]
+    #[error("forbidden by the {side}: {message}; {remedy}", remedy = remedy_of_rights(message))]
     NotAllowed { side: Side, message: String },
     /// The object or the API does not exist.
     #[error("the {side} answered: {message}")]
@@ -79,9 +79,12 @@ pub(crate) enum RequestError {
     /// The stored object differs from the one that the request assumes.
     #[error("the {side} refused: {message}")]
     Conflict { side: Side, message: String },
-    /// The API server rejected the request for another reason.
+    /// Admission denied the object, or the API server rejected the request for another reason.
     #[error("the {side} refused: {message}")]
     Refused { side: Side, message: String },
+    /// The client cannot build the request: no object can have the name.
+    #[error("cannot send this request to the {side}: {message}")]
+    Unsendable { side: Side, message: String },
     /// The API server has more objects of one kind, or a longer answer, than are read.
     #[error("too much in the {side}: {message}")]
     TooMany { side: Side, message: String },
@@ -122,12 +125,27 @@ impl CommandError for Insecure {
     }
 }
 
-/// Returns the remedy of missing rights, unless admission rejected the object.
+/// Whether a message of status 403 is that of an admission plugin, such as a webhook or a
+/// ValidatingAdmissionPolicy, and not of missing rights. The text of an authorizer follows the user
+/// and does not count.
+pub(crate) fn is_denial(message: &str) -> bool {
+    const BY_ADMISSION: [&str; 5] = [
+        "denied the request",
+        "denied request",
+        "exceeded quota",
+        "failed quota",
+        "violates PodSecurity",
+    ];
+    let mut parts = message.split("forbidden: User \"");
+    let message = parts.next().unwrap_or_default();
+    BY_ADMISSION.iter().any(|one| message.contains(one))
+}
+
+/// Returns the remedy of rejected credentials, or of missing rights.
 fn remedy_of_rights(message: &str) -> &'static str {
-    const BY_ADMISSION: [&str; 3] = ["exceeded quota", "failed quota", "violates PodSecurity"];
-    match BY_ADMISSION.iter().any(|one| message.contains(one)) {
-        true => "",
-        false => "; use a kubeconfig with administrator rights",
+    match message {
+        "Unauthorized" => "log in again, or use another kubeconfig",
+        _ => "use a kubeconfig with administrator rights",
     }
 }
 
@@ -377,12 +395,17 @@ impl ApiServer {
             if let Some(message) = overlong(error) {
                 return RequestError::TooMany { side, message };
             }
+            if let kube::Error::BuildRequest(why) = error {
+                let message = root_cause(why);
+                return RequestError::Unsendable { side, message };
+            }
             let exec = self.config.auth_info.exec.as_ref();
             let of_plugin = describe_plugin_failure(error, exec);
             return self.unreachable(of_plugin.unwrap_or_else(|| root_cause(error)));
         };
         let message = printable(&status.message).into_owned();
         match status.code {
+            403 if is_denial(&message) => RequestError::Refused { side, message },
             401 | 403 => RequestError::NotAllowed { side, message },
             404 => RequestError::NotFound { side, message },
             409 => RequestError::Conflict { side, message },
@@ -557,7 +580,11 @@ mod tests {
     }
 
     fn answered(code: u16) -> RequestError {
-        let status = kube::core::Status::failure("no", "Reason").with_code(code);
+        answered_with(code, "no")
+    }
+
+    fn answered_with(code: u16, message: &str) -> RequestError {
+        let status = kube::core::Status::failure(message, "Reason").with_code(code);
         server().failure(&kube::Error::Api(status.boxed()))
     }
 
@@ -570,6 +597,72 @@ mod tests {
         assert!(matches!(answered(422), RequestError::Refused { .. }));
         assert!(matches!(answered(429), RequestError::Busy { .. }));
         assert!(matches!(answered(503), RequestError::Busy { .. }));
+    }
+
+    #[tokio::test]
+    async fn denial_by_admission_is_no_missing_right() {
+        const FORBIDDEN: &str = "forbidden by the hub";
+        const REFUSED: &str = "the hub refused";
+        for (code, message, exit_code, outcome, remedy) in [
+            (
+                401,
+                "Unauthorized",
+                UNKNOWN,
+                FORBIDDEN,
+                "; log in again, or use another kubeconfig",
+            ),
+            (
+                403,
+                "no right",
+                UNKNOWN,
+                FORBIDDEN,
+                "; use a kubeconfig with administrator rights",
+            ),
+            (
+                403,
+                "admission webhook \"a\" denied the request: no",
+                PROBLEM,
+                REFUSED,
+                "",
+            ),
+            (
+                403,
+                "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no",
+                PROBLEM,
+                REFUSED,
+                "",
+            ),
+            (403, "exceeded quota: a", PROBLEM, REFUSED, ""),
+            (
+                403,
+                "a is forbidden: User \"b\" cannot list resource \"a\": denied the request",
+                UNKNOWN,
+                FORBIDDEN,
+                "; use a kubeconfig with administrator rights",
+            ),
+        ] {
+            let error = answered_with(code, message);
+            assert_eq!(error.exit_code(), exit_code, "{error}");
+            assert_eq!(error.to_string(), format!("{outcome}: {message}{remedy}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn request_that_cannot_be_built_is_not_blamed_on_the_hub() {
+        for (name, why) in [
+            (
+                "",
+                "failed to validate request: A non-empty name is required",
+            ),
+            ("my svc", "invalid uri character"),
+        ] {
+            let services = server().within::<Service>("shop");
+            let error = server().request(services.get(name)).await;
+            let error = error.expect_err("no request");
+            assert_eq!(error.exit_code(), PROBLEM, "{error}");
+            let text = format!("cannot send this request to the hub: {why}");
+            assert_eq!(error.to_string(), text);
+        }
     }
 
     #[tokio::test]

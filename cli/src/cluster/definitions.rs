@@ -57,6 +57,24 @@ pub(crate) const SERVICES: Kind = Kind {
 };
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
 
+/// Kind that the hub does not serve. The hub may be another cluster than the user means.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the hub at {url} serves no {kind}; install the CRD: {DEFINE}; or name another hub: --context"
+)]
+pub(crate) struct NotServed {
+    pub kind: &'static str,
+    pub url: String,
+}
+
+impl NotServed {
+    /// Returns the error of a hub that does not serve a kind.
+    pub(crate) fn by(hub: &ApiServer, kind: &'static str) -> Self {
+        let url = hub.url();
+        Self { kind, url }
+    }
+}
+
 /// Applied definition that the API server does not serve in time.
 #[derive(Debug, thiserror::Error)]
 #[error(

@@ -1,5 +1,7 @@
 //! State of the controller, from its Lease.
 
+use std::time::Duration;
+
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -10,6 +12,9 @@ use crate::term::exit::Failure;
 
 /// Maximum age of a Lease's renewal. Exceeds any expected clock skew.
 const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// Time in which a controller that runs renews its Lease at least once.
+const RENEWED_EVERY: Duration = Duration::from_secs(12);
 
 /// Commands for further diagnosis.
 pub(crate) const REMEDY: &str =
@@ -170,10 +175,17 @@ pub(crate) async fn leader(
     Ok(last)
 }
 
+/// Waits until the controller of the manifests is not known to be stopped. Returns the reason that
+/// it is known not to run at the deadline, or after [`RENEWED_EVERY`] if that is later: where this
+/// clock is ahead, two reads and a renewal in between are needed.
+pub(crate) async fn stopped(hub: &ApiServer, deadline: Instant) -> Result<Option<String>, Failure> {
+    let deadline = deadline.max(Instant::now() + RENEWED_EVERY);
+    let (controller, runs) = leader(hub, &mut Renewals::default(), deadline).await?;
+    Ok(controller.stopped(Timestamp::now()).filter(|_| !runs))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;

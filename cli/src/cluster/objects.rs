@@ -23,8 +23,12 @@ use crate::term::output::{self, OutputError};
 /// Path of the containers of a Deployment.
 pub(crate) const CONTAINERS: &str = "/spec/template/spec/containers";
 
-/// Field manager of this program's writes.
-pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
+/// Field manager of objects that this program applies or creates.
+const FIELD_MANAGER: &str = "kubectl-mcs";
+
+/// Field manager of merge patches, which change objects that may come from git. Flux removes fields
+/// that are not in git from managers whose names begin with "kubectl".
+const MERGE_MANAGER: &str = "causeway-mcs";
 
 /// Failed write of an object, or invalid embedded manifest.
 #[derive(Debug, thiserror::Error)]
@@ -190,7 +194,7 @@ pub(crate) async fn merge<K: Clone + Debug + DeserializeOwned>(
 ) -> Result<(), RequestError> {
     let parameters = PatchParams {
         dry_run: run == Run::Dry,
-        field_manager: Some(FIELD_MANAGER.to_owned()),
+        field_manager: Some(MERGE_MANAGER.to_owned()),
         ..PatchParams::default()
     };
     let patch = Patch::Merge(patch);
@@ -395,6 +399,14 @@ mod tests {
             assert_eq!(Applied::of(Some(&before), &after), applied, "{after:?}");
         }
         assert_eq!(Applied::of(None, &before), Applied::Created);
+    }
+
+    #[test]
+    fn mode_of_a_volume_in_a_manifest_is_an_integer() {
+        let manifest = include_str!("../../../manifests/member/agent.yaml");
+        let deployment = &parse(manifest).expect("objects")[0];
+        let mode = "/spec/template/spec/volumes/0/secret/defaultMode";
+        assert_eq!(deployment.data.pointer(mode), Some(&Value::from(0o440)));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use self::effect::Effect;
 use crate::args::DrainArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::cluster::definitions::NotServed;
 use crate::cluster::objects::Run;
 use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
@@ -98,7 +99,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Fa
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, Failure> {
     let clusters = once::clusters(hub).await?;
-    Ok(clusters.ok_or(HubError::NoClusterApi)?)
+    Ok(clusters.ok_or_else(|| HubError::from(NotServed::by(hub, "Cluster")))?)
 }
 
 /// Sets or removes the annotation that drains a cluster.
@@ -123,16 +124,17 @@ fn done(name: &ClusterName, was: bool, args: &DrainArgs) -> String {
 
 /// Prints the effect of the drain on the hub's services.
 fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result<(), OutputError> {
-    let (verb, rest) = match args.undo {
-        true => ("may use", ""),
+    let (one, many, rest) = match args.undo {
+        true => ("may use", "may use", ""),
         false => (
+            "loses",
             "lose",
             "; its exports are not used either; what it consumes stays",
         ),
     };
-    let affected = |services: &[ServiceKey]| {
-        let plural = if services.len() == 1 { "" } else { "s" };
-        format!("{} MultiClusterService{plural} {verb}", services.len())
+    let affected = |services: &[ServiceKey]| match services.len() {
+        1 => format!("1 MultiClusterService {one}"),
+        count => format!("{count} MultiClusterServices {many}"),
     };
     output::result(format_args!(
         "{} {name}: {}{rest}",

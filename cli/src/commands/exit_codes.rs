@@ -4,6 +4,7 @@ use causeway::domain::ClusterName;
 
 use crate::cluster::access::Side;
 use crate::cluster::api_server::RequestError;
+use crate::cluster::definitions::NotServed;
 use crate::cluster::objects::ObjectError;
 use crate::cluster::tunnel::TunnelError;
 use crate::commands::diff::DiffError;
@@ -106,7 +107,11 @@ fn unknown_state_is_never_success() {
 
 #[test]
 fn problems_and_wrong_usage_have_different_exit_codes() {
-    assert_eq!(GatherError::NoApi("Cluster").exit_code(), PROBLEM);
+    let not_served = NotServed {
+        kind: "Cluster",
+        url: "https://a".to_owned(),
+    };
+    assert_eq!(GatherError::from(not_served).exit_code(), PROBLEM);
     assert_eq!(JoinError::JoinedAs("a".to_owned()).exit_code(), PROBLEM);
     let stopped = JoinError::NoController {
         name: ClusterName::try_from("a").expect("a name"),

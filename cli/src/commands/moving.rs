@@ -102,7 +102,7 @@ impl Direction {
         let mut plan = (self.plan)(snapshot);
         let unread = holders.iter().filter_map(|name| {
             let why = snapshot.members.get(name)?.as_ref().err()?;
-            Some(Left::unread(name, self.previous, why))
+            Some(Left::unread(snapshot, name, self.previous, why))
         });
         let unread: Vec<_> = unread.filter(|one| !plan.left.contains(one)).collect();
         if !unread.is_empty() {

@@ -74,8 +74,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, F
     let mut snapshot = query.overview.look().await?;
     if args.waiting.wait {
         query.wait(&mut snapshot, deadline).await?;
-        // The awaited change in one member may have followed the read of another.
-        query.overview.read_members(&mut snapshot).await;
+        // The awaited change in one member may have followed the read of another. The hub may have
+        // become unreachable.
+        snapshot = query.overview.look().await?;
     }
     let report = query.overview.report(&snapshot);
     query.show(&report)?;

@@ -20,6 +20,7 @@ use crate::cluster::bundle;
 use crate::cluster::definitions::{CLUSTERS, Found, Kind, Origin, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::karmada;
+use crate::cluster::lease;
 use crate::cluster::objects;
 use crate::cluster::wait;
 use crate::commands::membership::leftovers::{self, Problems};
@@ -47,6 +48,16 @@ pub(crate) enum UninstallError {
          first, while causeway-controller is running:\n{commands}"
     )]
     ManagedByKarmada { services: String, commands: String },
+    #[error(
+        "{stopped}. Nothing was removed, because only the controller cleans up {serving}. Start it ({remedy}), and run this again; \
+         or remove the finalizers without a cleanup:\n{commands}",
+        remedy = lease::REMEDY
+    )]
+    NoController {
+        stopped: String,
+        serving: String,
+        commands: String,
+    },
     #[error(
         "causeway-controller is running elsewhere, or has ended within the last minute ({holder} holds \
          Lease {lease}): it would add the finalizers again. Nothing was removed. Stop it, or wait a \
@@ -140,7 +151,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
     inventory.print_plan(&hub, &definitions, args)?;
     match args.keep_services {
         true => keep_services::check(&hub, &inventory.objects).await?,
-        false => inventory.check_serving(args.cascade)?,
+        false => {
+            inventory.check_serving(args.cascade)?;
+            inventory.served.check_controller(&hub).await?;
+        }
     }
     if args.dry_run.is_some() {
         return Ok(output::result("nothing was removed (dry run)")?);
@@ -422,6 +436,24 @@ impl Served {
             owns_clusters,
         })
     }
+
+    /// Checks that the controller is not known to be stopped if objects have its finalizer: their
+    /// deletion cannot be undone, and would not end.
+    async fn check_controller(&self, hub: &ApiServer) -> Result<(), Failure> {
+        let serving = &self.serving;
+        if serving.services.is_empty() && !self.clusters.iter().any(is_kept) {
+            return Ok(());
+        }
+        match lease::stopped(hub, Instant::now()).await? {
+            Some(stopped) => Err(UninstallError::NoController {
+                stopped,
+                serving: serving.to_string(),
+                commands: serving.surrender(),
+            }
+            .into()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Whether `join` may have created Clusters of the hub, given their definition.
@@ -539,11 +571,43 @@ async fn remove_definition(
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use causeway::api::labels;
+    use http_body_util::Full;
     use serde_json::json;
+    use tower::{BoxError, service_fn};
 
     use super::*;
+    use crate::cluster::access::Side;
     use crate::fixtures::{cluster, ready};
+
+    #[tokio::test]
+    async fn renewal_by_a_late_clock_proves_that_the_controller_runs() {
+        let mut second = 0;
+        let answer = service_fn(move |_: http::Request<kube::client::Body>| {
+            second += 1;
+            let renewed = format!("2000-01-01T00:00:{second:02}.000000Z");
+            let spec = json!({"holderIdentity": "a", "renewTime": renewed});
+            let lease = json!({"metadata": {}, "spec": spec}).to_string();
+            async move { Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(lease)))) }
+        });
+        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let hub = ApiServer {
+            client: kube::Client::new(answer, "default"),
+            ..ApiServer::new(Side::Hub, config).expect("a client")
+        };
+        let mut kept = cluster("a", json!([]));
+        kept.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
+        let served = Served {
+            services: 0,
+            clusters: vec![kept],
+            karmadas: ManagedByKarmada::default(),
+            owns_clusters: true,
+            serving: Serving::default(),
+        };
+        let checked = served.check_controller(&hub).await;
+        assert!(checked.is_ok(), "{checked:?}");
+    }
 
     #[test]
     fn last_status_of_a_deleted_cluster_is_its_problem() {

@@ -85,7 +85,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     let hub = ApiServer::hub(hub).await?;
     match hub::check_cluster_api(&hub).await {
         // After an uninstall, only the account in the member remains.
-        Err(HubError::NoClusterApi) if args.force => {}
+        Err(HubError::NoClusterApi(_)) if args.force => {}
         checked => checked?,
     }
     let context = args.member.member_context.as_deref();

@@ -224,8 +224,9 @@ impl Prepared {
             let key = service.key();
             let mut verification = service.verification(Timestamp::now())?;
             verification.untried += targets.untried_of(&key, &report.untried);
+            let consumers = targets.possible_consumers(&key);
             let left_out = targets.left_out(&key, from);
-            let stored = store(hub, &key, verification, &left_out);
+            let stored = store(hub, &key, verification, (&consumers, &left_out));
             let why = match timeout_at(deadline, stored).await {
                 Ok(stored) => stored.err()?,
                 Err(_) => format!("no answer within {} s", STORE_WITHIN.as_secs()),
@@ -246,19 +247,19 @@ impl Prepared {
 }
 
 /// Stores the result of a service, with the earlier results that it does not replace. Without the
-/// right to read these, stores only a result that lacks no clusters: it replaces all but failures
-/// of nodes. Returns an error as a message, because the user gets the report.
+/// right to read these, stores only a result that is not partial, and replaces all of them. Returns
+/// an error as a message, because the user gets the report.
 async fn store(
     hub: &ApiServer,
     key: &ServiceKey,
     verification: Verification,
-    left_out: &[String],
+    (consumers, left_out): (&BTreeSet<String>, &BTreeSet<String>),
 ) -> Result<(), String> {
     let earlier = match Verification::stored(hub, key).await {
-        Err(RequestError::NotAllowed { .. }) if !verification.lacks_clusters(left_out) => None,
+        Err(RequestError::NotAllowed { .. }) if !verification.is_partial(left_out) => None,
         earlier => earlier.map_err(|error| error.to_string())?,
     };
-    let stored = verification.after(earlier, left_out);
+    let stored = verification.after(earlier, consumers, left_out);
     let written = stored.write(hub, key).await;
     written.map_err(|error| error.to_string())
 }

@@ -27,8 +27,8 @@ const AT_ONCE: usize = 32;
 pub(crate) const TOKEN_OF_AGENT: &str =
     "its agent gives its token to causeway-controller alone, and the hub stores none";
 
-/// Failure to reach a member with the credentials on the hub. The messages never mention a
-/// kubeconfig.
+/// Failure to reach or to read a member, with the credentials on the hub or by a kubeconfig of the
+/// user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error("no answer within {0} s")]
@@ -57,7 +57,7 @@ pub(crate) enum ConnectError {
     Target(#[from] TargetError),
     #[error("the hub reaches it through causeway-tunnel, {0}")]
     Tunnel(String),
-    #[error("forbidden for the credentials on the hub: {0}; {JOIN_AGAIN}")]
+    #[error("forbidden: {0}; if the hub stores these credentials, {JOIN_AGAIN}")]
     NotAllowed(String),
     /// Message of the hub, the member or a client.
     #[error("{0}")]
@@ -256,6 +256,7 @@ impl From<RequestError> for ConnectError {
             RequestError::NotFound { message, .. }
             | RequestError::Conflict { message, .. }
             | RequestError::Refused { message, .. }
+            | RequestError::Unsendable { message, .. }
             | RequestError::TooMany { message, .. }
             | RequestError::Busy { message, .. } => Self::Failed(message),
             other @ (RequestError::NoKubeconfig(_) | RequestError::NotJoined(_)) => {
@@ -289,5 +290,7 @@ mod tests {
             why.contains("services is forbidden") && why.contains("kubectl mcs join"),
             "{why}"
         );
+        // The message is the same for a member that is read by the user's own kubeconfig.
+        assert!(why.contains("if the hub stores these credentials"), "{why}");
     }
 }

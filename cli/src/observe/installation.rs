@@ -5,7 +5,7 @@ pub(crate) mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::{Cluster, MultiClusterService, condition};
+use causeway::api::{Cluster, MultiClusterService, SecretReference, condition};
 use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use causeway_engine::reasons::Reason;
 use futures::StreamExt as _;
@@ -184,7 +184,8 @@ fn is_reported(cluster: &Cluster) -> bool {
     ready.is_some_and(|ready| Reason::of(&ready.reason).is_some())
 }
 
-/// Reads the validity of the members' tokens. Skips Secrets that the user may not read.
+/// Reads the validity of the members' tokens. Skips Secrets that do not exist or that the user may
+/// not read.
 async fn tokens(
     hub: &ApiServer,
     clusters: &[Cluster],
@@ -193,14 +194,14 @@ async fn tokens(
     let named =
         named.filter_map(|cluster| Some((cluster.name_any(), cluster.spec.secret_ref.as_ref()?)));
     let read = named.map(async |(cluster, secret)| {
-        let found = hub
-            .get::<Secret>(hub.within(&secret.namespace), &secret.name)
-            .await;
-        let token = allowed(found)?
-            .ok()
-            .flatten()
-            .and_then(|secret| secret.data?.remove("token"));
-        let token = token.and_then(|token| String::from_utf8(token.0).ok());
+        let token = match token(hub, secret).await {
+            Err(
+                RequestError::NotAllowed { .. }
+                | RequestError::NotFound { .. }
+                | RequestError::Unsendable { .. },
+            ) => None,
+            read => read?,
+        };
         Ok(token.and_then(|token| Some((cluster, Validity::of(&token)?))))
     });
     let read: Vec<_> = futures::stream::iter(read)
@@ -209,6 +210,18 @@ async fn tokens(
         .await;
     let read: Result<Vec<_>, RequestError> = read.into_iter().collect();
     Ok(read?.into_iter().flatten().collect())
+}
+
+/// Reads the token of a Secret. Returns `None` if the controller reads no credentials from its
+/// namespace, or it holds no token.
+async fn token(hub: &ApiServer, secret: &SecretReference) -> Result<Option<String>, RequestError> {
+    if !credentials::may_read(hub, &secret.namespace).await? {
+        return Ok(None);
+    }
+    let secrets = hub.within::<Secret>(&secret.namespace);
+    let found = hub.get(secrets, &secret.name).await?;
+    let token = found.and_then(|secret| secret.data?.remove("token"));
+    Ok(token.and_then(|token| String::from_utf8(token.0).ok()))
 }
 
 /// Returns the namespaces of the ClusterProfiles that become Clusters, from the controller's flags
@@ -305,9 +318,61 @@ pub(crate) fn rollout(deployment: &Deployment) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+    use bytes::Bytes;
+    use http_body_util::Full;
     use serde_json::{Value, json};
+    use tower::{BoxError, service_fn};
 
     use super::*;
+    use crate::cluster::access::Side;
+    use crate::fixtures::synced;
+
+    #[tokio::test]
+    async fn unread_token_is_unknown_and_an_impossible_secret_is_skipped() {
+        let claims = URL_SAFE_NO_PAD.encode(r#"{"iat": 60, "exp": 660}"#);
+        let token = STANDARD.encode(format!("e30.{claims}.c2ln"));
+        let secret = json!({"metadata": {"name": "a"}, "data": {"token": token}}).to_string();
+        let answer = service_fn(move |request: http::Request<kube::client::Body>| {
+            let failure =
+                |code: u16| (code, json!({"status": "Failure", "code": code}).to_string());
+            let (code, body) = match request.uri().path().rsplit('/').next() {
+                Some("good") => (200, secret.clone()),
+                Some("busy") => failure(500),
+                Some("forbidden") => failure(403),
+                _ => failure(404),
+            };
+            async move {
+                let body = Full::new(Bytes::from(body));
+                Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
+            }
+        });
+        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let hub = ApiServer {
+            client: kube::Client::new(answer, "default"),
+            ..ApiServer::new(Side::Hub, config).expect("a client")
+        };
+        let cluster = |(namespace, name): (&str, &str)| {
+            let mut cluster = synced(&format!("{namespace}-{name}"));
+            let secret = json!({"namespace": namespace, "name": name});
+            cluster.spec.secret_ref = serde_json::from_value(secret).expect("a reference");
+            cluster
+        };
+        let skipped = ["", "my secret", "forbidden", "absent"];
+        let skipped = skipped.map(|name| ("causeway-members", name)).into_iter();
+        let others = [("elsewhere", "good"), ("causeway-members", "good")];
+        let mut clusters: Vec<_> = skipped.chain(others).map(cluster).collect();
+        let read = tokens(&hub, &clusters).await.expect("tokens");
+        let read: Vec<_> = read.into_keys().collect();
+        assert_eq!(read, ["causeway-members-good"]);
+        clusters.push(cluster(("causeway-members", "busy")));
+        let unread = tokens(&hub, &clusters).await;
+        assert!(
+            matches!(unread, Err(RequestError::Busy { .. })),
+            "{unread:?}"
+        );
+    }
 
     fn deployment(status: Value) -> Deployment {
         serde_json::from_value(json!({

@@ -23,7 +23,7 @@ use super::scope::Scope;
 use super::service::{self, Held, HubImports, HubNamespaces, MemberRead, Readings, Snapshot};
 use crate::cluster::access::Side;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
-use crate::cluster::definitions::DEFINE;
+use crate::cluster::definitions::NotServed;
 use crate::cluster::karmada::{self, binding};
 use crate::term::exit::{CommandError, PROBLEM};
 
@@ -32,8 +32,8 @@ use crate::term::exit::{CommandError, PROBLEM};
 pub(crate) enum GatherError {
     #[error(transparent)]
     Request(#[from] RequestError),
-    #[error("the hub serves no {0}; install the CRD: {DEFINE}")]
-    NoApi(&'static str),
+    #[error(transparent)]
+    NoApi(#[from] NotServed),
 }
 
 impl CommandError for GatherError {
@@ -75,7 +75,10 @@ async fn read_with(
     let derived = key.derived();
     let (mcs, clusters, service, derived, imports, namespaces, works, unapplied) = tokio::try_join!(
         object,
-        async { clusters(hub).await?.ok_or(GatherError::NoApi("Cluster")) },
+        async {
+            let clusters = clusters(hub).await?;
+            Ok(clusters.ok_or_else(|| NotServed::by(hub, "Cluster"))?)
+        },
         async { Ok(hub.get(hub.within(&key.namespace), &key.name).await?) },
         async { Ok(hub.get(hub.within(&key.namespace), &derived.name).await?) },
         async { Ok(imports(hub, key).await?) },
@@ -299,7 +302,7 @@ pub(crate) async fn multi_cluster_services(
         ..ListParams::default()
     };
     let found = list(hub, api, &parameters).await?;
-    found.ok_or(GatherError::NoApi("MultiClusterService"))
+    Ok(found.ok_or_else(|| NotServed::by(hub, "MultiClusterService"))?)
 }
 
 /// Lists all objects of a kind. Returns `None` if the API server does not serve the kind.

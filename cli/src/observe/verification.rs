@@ -44,6 +44,9 @@ pub(crate) struct Verification {
     /// Number of parts that the run did not try.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub untried: usize,
+    /// Clusters that may consume the service and have no result. Each is an untried part.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub missing: BTreeSet<String>,
     /// Results by origin and destination.
     pub results: Vec<Reached>,
 }
@@ -129,6 +132,7 @@ impl Verification {
         let all = Self {
             time,
             untried,
+            missing: BTreeSet::new(),
             results,
         };
         (!is_empty).then(|| all.bounded())
@@ -141,54 +145,62 @@ impl Verification {
         self
     }
 
-    /// Whether clusters without a result may be consumers.
-    pub(crate) fn lacks_clusters(&self, left_out: &[String]) -> bool {
+    /// Whether the run left out clusters or other parts of the service.
+    pub(crate) fn is_partial(&self, left_out: &BTreeSet<String>) -> bool {
         self.untried > 0 || !left_out.is_empty()
     }
 
-    /// Whether the run replaces an earlier result. A result of a cluster does not replace failures
-    /// of its nodes.
-    fn replaces(&self, earlier: &Reached, left_out: &[String]) -> bool {
+    /// Whether the run replaces an earlier result. A failure of a node is replaced only by results
+    /// of nodes. If parts are untried, a failure is replaced only by a result of the same cluster,
+    /// or of the same node, and of the same destination.
+    fn replaces(&self, earlier: &Reached) -> bool {
         let mut results = self.results.iter();
-        match results.find(|one| one.cluster() == earlier.cluster()) {
-            Some(own) => own.is_of_node() || !earlier.is_of_node() || earlier.problem.is_none(),
-            None => !self.lacks_clusters(left_out),
-        }
+        results.any(|own| {
+            own.cluster() == earlier.cluster()
+                && match (&earlier.problem, self.untried) {
+                    (None, _) => true,
+                    (Some(_), 0) => own.is_of_node() || !earlier.is_of_node(),
+                    (Some(_), _) => {
+                        own.to == earlier.to && (own.from == earlier.from || !earlier.is_of_node())
+                    }
+                }
+        })
     }
 
-    /// Adds the earlier results that still count and that this run does not replace. Each cluster
-    /// of `left_out` without a result is an untried part.
-    pub(crate) fn after(mut self, earlier: Option<Self>, left_out: &[String]) -> Self {
+    /// Adds the earlier results that still count, that this run does not replace, and whose
+    /// clusters are among `consumers`, which may consume the service. `left_out` has those of them
+    /// that the user did not choose: each without a result is an untried part.
+    pub(crate) fn after(
+        mut self,
+        earlier: Option<Self>,
+        consumers: &BTreeSet<String>,
+        left_out: &BTreeSet<String>,
+    ) -> Self {
         if let Some(earlier) = earlier {
-            self.retain(earlier, left_out);
+            self.retain(earlier, consumers, left_out);
         }
-        let clusters = self.clusters();
-        let missing = left_out.iter().filter(|one| !clusters.contains(*one));
-        self.untried += missing.count();
+        let known = self.clusters();
+        self.untried += left_out.difference(&known).count();
+        self.missing = consumers.difference(&known).cloned().collect();
         self.bounded()
     }
 
-    /// Adds the earlier results that still count and that this run does not replace. If this run
-    /// lacks clusters and adds any, at least as many parts are untried as in the earlier run,
-    /// except clusters that it left out. A sum would grow with each run.
-    fn retain(&mut self, earlier: Self, left_out: &[String]) {
-        let (now, dialled, known) = (self.time, self.clusters(), earlier.clusters());
-        let Self {
-            time,
-            untried,
-            results,
-        } = earlier;
-        let results = results.into_iter();
-        let retained = results.filter(|one| one.counts(time, now) && !self.replaces(one, left_out));
+    /// Adds earlier results as [`Self::after`] does. If this run is partial and adds any, at least
+    /// as many parts are untried as in the earlier run, except clusters without a result then. A
+    /// sum would grow with each run.
+    fn retain(&mut self, earlier: Self, consumers: &BTreeSet<String>, left_out: &BTreeSet<String>) {
+        let (now, time) = (self.time, earlier.time);
+        let untried = earlier.untried.saturating_sub(earlier.missing.len());
+        let retained = earlier.results.into_iter().filter(|one| {
+            consumers.contains(one.cluster()) && one.counts(time, now) && !self.replaces(one)
+        });
         let retained = retained.map(|one| Reached {
             time: one.time.or(Some(time)),
             ..one
         });
         let retained: Vec<_> = retained.collect();
-        if !retained.is_empty() && self.lacks_clusters(left_out) {
-            let clusters = left_out.iter().chain(&dialled);
-            let absent = clusters.filter(|one| !known.contains(*one)).count();
-            self.untried = self.untried.max(untried.saturating_sub(absent));
+        if !retained.is_empty() && self.is_partial(left_out) {
+            self.untried = self.untried.max(untried);
         }
         self.results.extend(retained);
     }

@@ -167,7 +167,7 @@ async fn a_drained_provider(env: &Environment) {
     let entered = multi_cluster_service("outside").type_("LoadBalancer");
     let entered = entered.providers(["b"]).consumers(["a"]);
     entered.create(&space).await;
-    let lost = "1 MultiClusterService lose the address of a: | warning: no other entry cluster of";
+    let lost = "1 MultiClusterService loses the address of a: | warning: no other entry cluster of";
     ends(&env.mcs(["drain", "a", "--dry-run"]).await, 0, lost);
     let delete = ["delete", "mcs", "outside", "--wait=false"];
     space.kubectl(env.hub(), delete).await;

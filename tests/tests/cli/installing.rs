@@ -595,10 +595,14 @@ async fn keep_services_deletes_the_registration_first_and_resumes() {
 
 /// Has `a` renew the controller's Lease.
 async fn the_lease_is_held(hub: &Cluster) {
-    let now = Timestamp::now();
+    the_lease_was_renewed(hub, Timestamp::now()).await;
+}
+
+/// Has `a` hold the controller's Lease, renewed at this time.
+async fn the_lease_was_renewed(hub: &Cluster, time: Timestamp) {
     let lease = format!(
         "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {{name: causeway-controller, namespace: {NAMESPACE}}}\n\
-         spec: {{holderIdentity: a, renewTime: '{now:.6}'}}\n"
+         spec: {{holderIdentity: a, renewTime: '{time:.6}'}}\n"
     );
     hub.apply(&lease).await.ok();
 }
@@ -673,12 +677,31 @@ async fn finalizers_alone_are_something_of_causeway(fleet: &Fleet, hub: &Cluster
     hub.apply(service).await.ok();
     let refused = mcs(fleet, hub, "uninstall --yes").await;
     ends(&refused, 1, "1 MultiClusterService (default/foo)");
+    cascade_without_a_controller_deletes_nothing(fleet, hub).await;
     let kept = mcs(fleet, hub, "uninstall --yes --keep-services").await;
     ends(&kept, 0, "");
     let finalizers = ["get", "mcs", "foo", "-o", "jsonpath={.metadata.finalizers}"];
     assert_eq!(hub.kubectl(finalizers).await.ok(), "");
     let nothing = mcs(fleet, hub, "uninstall --yes").await;
     ends(&nothing, 0, "nothing of causeway to remove");
+}
+
+/// Nobody renews the Lease.
+async fn cascade_without_a_controller_deletes_nothing(fleet: &Fleet, hub: &Cluster) {
+    the_lease_was_renewed(hub, Timestamp::UNIX_EPOCH).await;
+    let refused = mcs(fleet, hub, "uninstall --yes --cascade").await;
+    ends(
+        &refused,
+        1,
+        "
+            a last renewed Lease causeway-system/causeway-controller
+            Nothing was removed
+            kubectl -n default patch mcs foo
+        ",
+    );
+    let path = "jsonpath={.metadata.deletionTimestamp}";
+    let deletion = ["get", "mcs", "foo", "-o", path];
+    assert_eq!(hub.kubectl(deletion).await.ok(), "");
 }
 
 /// While the controller is stopped nothing but the object's deletion is asked for.

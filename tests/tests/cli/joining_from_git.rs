@@ -6,6 +6,7 @@ use causeway_tests::binaries::Testbed;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use crate::{credentials, ends, join, json};
@@ -91,4 +92,49 @@ async fn dry_run_of_join_prints_objects_that_join_the_member() {
     ends(&other, 1, "named member1 | kubectl mcs unjoin member1");
     let joined = join(&installation, "member1", member, &[]).await;
     ends(&joined, 0, "member1 is synced");
+}
+
+#[tokio::test]
+async fn flux_keeps_token_and_drain_of_a_member_from_git() {
+    let fleet = Fleet::builder().members(1).start().await;
+    let installation = Installation::new(&fleet).await;
+    let (hub, member) = (fleet.hub(), fleet.member("member1"));
+    let for_member = printed(&installation, member, "--only=member").await;
+    member.apply(&for_member.stdout).await.ok();
+    let for_hub = printed(&installation, member, "--only=hub").await;
+    let reconcile = async || {
+        let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+        let apply = apply
+            .into_iter()
+            .chain(["--field-manager=kustomize-controller"]);
+        hub.kubectl_with(apply, &for_hub.stdout).await.ok();
+    };
+    reconcile().await;
+    eventually("the member issues the token", SOON, || {
+        copy_token(&fleet, &for_hub.stderr)
+    })
+    .await;
+    let drained = installation.kubectl_mcs(["drain", "member1"]).await;
+    ends(&drained, 0, "member1 drained");
+    reconcile().await;
+
+    let secret = credentials(hub, "member1").await.expect("credentials");
+    assert!(secret.data.is_some_and(|data| data.contains_key("token")));
+    let get = ["get", CLUSTER, "-o", "json", "--show-managed-fields"];
+    let cluster = json(&hub.kubectl(get).await)["metadata"].clone();
+    let annotations = &cluster["annotations"];
+    assert_eq!(annotations["mcs.causeway.dev/withdraw"], "true");
+    let cluster: ObjectMeta = serde_json::from_value(cluster).expect("metadata");
+    for meta in [secret.metadata, cluster] {
+        // Flux takes over the fields of managers with this prefix, and then removes them.
+        let entries = meta.managed_fields.iter().flatten();
+        let managers: Vec<_> = entries
+            .filter_map(|entry| entry.manager.as_deref())
+            .collect();
+        let is_kubectl = |manager: &&str| manager.starts_with("kubectl");
+        assert!(!managers.iter().any(is_kubectl), "{managers:?}");
+        // Without this annotation, those that `kubectl mcs join` writes too.
+        let annotations = meta.annotations.expect("annotations");
+        assert_eq!(annotations["kustomize.toolkit.fluxcd.io/ssa"], "Merge");
+    }
 }

@@ -177,19 +177,16 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
 #[tokio::test]
 async fn hub_without_definitions_is_reported_with_the_remedy() {
     let env = env().await;
-    let bare = env
-        .fleet
-        .member("member4")
-        .kubeconfig()
-        .display()
-        .to_string();
+    let bare = env.fleet.member("member4");
+    let hub = format!("the hub at {} serves no", bare.url());
+    let bare = bare.kubeconfig().display().to_string();
     let member = env
         .fleet
         .member("member1")
         .kubeconfig()
         .display()
         .to_string();
-    let apply = "kubectl apply -f manifests/crds/hub/";
+    let remedy = "kubectl apply -f manifests/crds/hub/; or name another hub: --context";
     let args = [
         "join",
         "a",
@@ -201,12 +198,12 @@ async fn hub_without_definitions_is_reported_with_the_remedy() {
     ends(
         &env.mcs(args).await,
         1,
-        &format!("serves no Cluster | {apply}"),
+        &format!("{hub} Cluster | {remedy}"),
     );
     ends(
         &env.mcs(["status", "--kubeconfig", &bare]).await,
         1,
-        &format!("serves no MultiClusterService | {apply}"),
+        &format!("{hub} MultiClusterService | {remedy}"),
     );
     let version = env.mcs(["version", "--kubeconfig", &bare]).await;
     ends(

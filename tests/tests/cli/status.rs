@@ -1,4 +1,7 @@
-use causeway_tests::{SOON, Space, eventually, multi_cluster_service, service};
+use causeway_tests::reaper::{Exit, Program};
+use causeway_tests::{
+    Fleet, Installation, SOON, Space, binaries, eventually, multi_cluster_service, service,
+};
 use serde_json::Value;
 
 use crate::{ends, env, join, json};
@@ -133,6 +136,31 @@ async fn is_reported(env: &Environment, name: &str) {
         services.iter().any(|service| service["namespace"] == name),
         "{yaml}"
     );
+}
+
+#[tokio::test]
+async fn wait_that_loses_the_hub_is_unknown() {
+    let fleet = Fleet::builder().start().await;
+    let hub = fleet.hub();
+    Installation::new(&fleet).await;
+    let space = fleet.space("lost").await;
+    multi_cluster_service("foo").create(&space).await;
+    let log = fleet.directory().join("status-wait");
+    let errors = log.with_extension("errors");
+    let wait = ["--wait", "--timeout=10s", "--request-timeout=2s"];
+    let program = Program::new(binaries::causeway("kubectl-mcs"), log)
+        .stderr(errors.clone())
+        .args(["status", "foo", "-n", space.name()])
+        .args(wait)
+        .env("KUBECONFIG", hub.kubeconfig().display().to_string());
+    let status = fleet.reaper().run(program);
+    let text = || std::fs::read_to_string(&errors).unwrap_or_default();
+    eventually("it waits", SOON, async || text().contains("waiting: ")).await;
+    hub.pause();
+    let exit = status.exited(SOON).await;
+    hub.resume();
+    assert_eq!(exit, Exit::Code(3), "{}", text());
+    assert!(text().contains("cannot reach the hub"), "{}", text());
 }
 
 #[tokio::test]

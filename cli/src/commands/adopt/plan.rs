@@ -254,7 +254,10 @@ fn unread(snapshot: &Snapshot) -> impl Iterator<Item = Left> {
     let members = snapshot.members.iter();
     let concerned = members
         .filter(move |(name, _)| may_consume(snapshot, name) || recorded.contains(name.as_str()));
-    concerned.filter_map(|(name, held)| Some(Left::unread(name, "Karmada", held.as_ref().err()?)))
+    concerned.filter_map(move |(name, held)| {
+        let why = held.as_ref().err()?;
+        Some(Left::unread(snapshot, name, "Karmada", why))
+    })
 }
 
 fn may_consume(snapshot: &Snapshot, member: &str) -> bool {

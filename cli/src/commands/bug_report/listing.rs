@@ -16,7 +16,7 @@ pub(super) struct Listing {
     version: &'static str,
     /// Version to read if `version` is not served.
     older: Option<&'static str>,
-    kind: &'static str,
+    pub kind: &'static str,
     namespace: Option<String>,
     labels: Option<String>,
     fields: Option<String>,

@@ -57,6 +57,10 @@ fn add(archive: &mut Archive, name: &str, member: Member, versions: &mut Vec<Str
                 let file = format!("members/{name}/{}", listing.file());
                 archive.objects(file, listed.objects);
             }
+            // The account that `join` creates may not list Events: another join is no remedy.
+            Err(RequestError::NotAllowed { message, .. }) if listing.kind == "Event" => {
+                archive.missing(what, format!("forbidden: {message}"));
+            }
             Err(error) => archive.missing(what, ConnectError::from(error)),
         }
     }
@@ -110,4 +114,35 @@ fn listings(namespace: Option<&str>, uid: Option<&str>) -> Vec<Listing> {
     ];
     let clusterset = Listing::clusterset(namespace).into_iter();
     clusterset.chain(others).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::access::Side;
+    use crate::commands::bug_report::redact::Redactor;
+
+    #[test]
+    fn forbidden_events_of_a_member_have_no_remedy() {
+        let mut archive = Archive::new(Redactor::new().expect("patterns"));
+        let forbidden = |kind| {
+            let why = RequestError::NotAllowed {
+                side: Side::Member,
+                message: "no right".to_owned(),
+            };
+            (Listing::of("", "v1", kind), Err(why))
+        };
+        let member = Member {
+            version: Ok("v1.36.3".to_owned()),
+            lists: vec![forbidden("Event"), forbidden("Service")],
+        };
+        add(&mut archive, "a", member, &mut Vec::new());
+        let missing = archive.all_missing();
+        let missing: Vec<_> = missing.iter().map(|one| (&*one.what, &*one.why)).collect();
+        let [events, services] = missing[..] else {
+            panic!("{missing:?}");
+        };
+        assert_eq!(events, ("events of member a", "forbidden: no right"));
+        assert!(services.1.contains("join it again"), "{}", services.1);
+    }
 }

@@ -9,7 +9,7 @@ use kube::{Resource, ResourceExt};
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::karmada::binding;
 use crate::commands::membership::is_kept;
-use crate::commands::moving::outcome::{Left, Plan};
+use crate::commands::moving::outcome::{Left, Plan, takes_part};
 use crate::commands::moving::step::Step;
 use crate::observe::service::{Held, OfService as _, Snapshot, is_copy};
 
@@ -44,7 +44,7 @@ fn held_up(snapshot: &Snapshot) -> Vec<Left> {
         match held {
             Ok(held) => left.extend(causeways(snapshot, name, held)),
             Err(why) if is_unclean || takes_part(snapshot, name) => {
-                left.push(Left::unread(name, "causeway", why));
+                left.push(Left::unread(snapshot, name, "causeway", why));
             }
             Err(_) => {}
         }
@@ -166,13 +166,6 @@ fn bears_label<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
 fn is_native<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
     let owner = object.annotations().get(labels::OWNER);
     snapshot.is_ours(object) && owner.is_some_and(|owner| owner.starts_with(NATIVE_OWNER))
-}
-
-fn takes_part(snapshot: &Snapshot, name: &str) -> bool {
-    let (Some(desired), Ok(name)) = (snapshot.desired(), ClusterName::try_from(name)) else {
-        return true;
-    };
-    desired.providers.includes(&name) || desired.consumers.includes(&name)
 }
 
 fn is_ready(cluster: &Cluster) -> bool {

@@ -22,6 +22,10 @@ use crate::commands::membership::member::agent::AGENT_SECRET;
 use crate::term::exit::Failure;
 use crate::term::output::{self, Format, OutputError};
 
+/// Annotation by which Flux retains fields that kubectl and `kubectl mcs join` write and git lacks,
+/// such as the token.
+const RETAIN_FIELDS: (&str, &str) = ("kustomize.toolkit.fluxcd.io/ssa", "Merge");
+
 /// Prints the objects that `join` would apply. Reads both clusters and changes neither.
 pub(super) async fn print(
     hub: &ApiServer,
@@ -31,7 +35,7 @@ pub(super) async fn print(
 ) -> Result<(), Failure> {
     match hub::check_cluster_api(hub).await {
         // The user may install causeway on the hub later in the same way.
-        Ok(()) | Err(HubError::NoClusterApi) => {}
+        Ok(()) | Err(HubError::NoClusterApi(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let joining = Joining::read(hub, member, name, args).await?;
@@ -56,6 +60,10 @@ pub(super) async fn print(
             note_token(name, &joining.hub_uid)?;
         }
         objects.push(joining.cluster(&location)?);
+        for object in &mut objects {
+            let annotations = object.metadata.annotations.get_or_insert_default();
+            annotations.insert(RETAIN_FIELDS.0.to_owned(), RETAIN_FIELDS.1.to_owned());
+        }
         sets.push((format!("the hub, {}", hub.url()), objects));
     }
     let format = args.output.format.unwrap_or(Format::Yaml);
@@ -127,7 +135,7 @@ fn note_token(name: &ClusterName, hub_uid: &str) -> Result<(), OutputError> {
         "note: Secret {MEMBERS_NAMESPACE}/{name} is printed without its token, which the member issues once its objects are applied. \
          Copy it to the hub then:\n\
          kubectl --kubeconfig MEMBER -n {DEFAULT_NAMESPACE} get secret {token} -o go-template='{{\"data\":{{\"token\":\"{{{{.data.token}}}}\"}}}}' | \
-         kubectl --kubeconfig HUB -n {MEMBERS_NAMESPACE} patch secret {name} --patch-file /dev/stdin"
+         kubectl --kubeconfig HUB -n {MEMBERS_NAMESPACE} patch secret {name} --field-manager=causeway-token --patch-file /dev/stdin"
     ))
 }
 

@@ -1,25 +1,19 @@
 //! Wait until the controller watches the member.
 
-use std::time::Duration;
-
 use causeway::api::{Cluster, condition};
 use causeway::domain::ClusterName;
 use causeway_engine::reasons::Reason;
-use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::JoinError;
 use crate::args::JoinArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::conditions::Conditions as _;
-use crate::cluster::lease::{self, Renewals};
+use crate::cluster::lease;
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::wait;
 use crate::term::exit::Failure;
 use crate::term::output;
-
-/// Time in which a controller that runs renews its Lease at least once.
-const RENEWED_EVERY: Duration = Duration::from_secs(12);
 
 /// Waits until the controller reports that it watches the member.
 ///
@@ -82,10 +76,7 @@ async fn check_controller(
     name: &ClusterName,
     deadline: Instant,
 ) -> Result<(), Failure> {
-    // A clock that is ahead needs two reads and a renewal in between.
-    let deadline = deadline.max(Instant::now() + RENEWED_EVERY);
-    let (controller, runs) = lease::leader(hub, &mut Renewals::default(), deadline).await?;
-    match controller.stopped(Timestamp::now()).filter(|_| !runs) {
+    match lease::stopped(hub, deadline).await? {
         None => Ok(()),
         Some(why) => Err(JoinError::NoController {
             name: name.clone(),

@@ -16,7 +16,7 @@ use kube::{Api, Resource as _, ResourceExt};
 use serde_json::json;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::definitions::DEFINE;
+use crate::cluster::definitions::NotServed;
 use crate::cluster::karmada;
 use crate::cluster::objects::{self, ObjectError, Run};
 use crate::commands::membership::location::Location;
@@ -36,8 +36,8 @@ pub(crate) enum HubError {
     NotJoined(ClusterName),
     #[error(transparent)]
     Request(#[from] RequestError),
-    #[error("the hub serves no Cluster objects; install the CRD: {DEFINE}")]
-    NoClusterApi,
+    #[error(transparent)]
+    NoClusterApi(#[from] NotServed),
     #[error(
         "the hub is a Karmada control plane, whose members are joined with karmadactl; causeway uses the Cluster objects \
          that are there, and reaches those in Pull mode by a tunnel after kubectl mcs tunnel add"
@@ -84,7 +84,7 @@ pub(crate) async fn annotate(
 /// Cluster, and only Karmada may create and delete the objects.
 pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
     if !hub.serves_kind::<Cluster>().await? {
-        return Err(HubError::NoClusterApi);
+        return Err(NotServed::by(hub, "Cluster").into());
     }
     let definitions = hub.all::<CustomResourceDefinition>();
     match hub.get_metadata(definitions, CLUSTERS).await {

@@ -1,24 +1,40 @@
 //! Finds objects of causeway in members that are removed, or that no controller cleans up.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use causeway::api::multicluster::ServiceImport;
-use causeway::api::{Cluster, labels};
+use causeway::api::{Cluster, condition, labels};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::ResourceExt as _;
 use kube::api::{ListParams, ObjectMeta};
+use kube::{Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::conditions::Conditions as _;
 use crate::commands::membership::{hub, report_left};
 use crate::observe::connect::{self, ConnectError, TOKEN_OF_AGENT};
 use crate::observe::scope::Scope;
 use crate::term::exit::Failure;
 use crate::term::output;
 
+/// Maximum number of objects of one list.
+const PAGE: u32 = 500;
+
 /// Last observed problem of each Cluster with causeway's finalizer, by name: the reason that the
 /// controller could not clean up the member, or an empty string.
 pub(crate) type Problems = BTreeMap<String, String>;
+
+/// Members that hold objects of this hub, or may hold some.
+#[derive(Debug, Default, PartialEq)]
+struct Leftovers {
+    left: Vec<String>,
+    /// Members that could not be read, with the errors.
+    unread: Vec<String>,
+    /// Members that the controller could not clean up, with their last problems.
+    uncleaned: Vec<(String, String)>,
+}
 
 /// Prints the members that still hold objects of this hub, and the members that could not be read,
 /// with their last problems.
@@ -27,25 +43,27 @@ pub(crate) async fn report(
     clusters: impl Iterator<Item = &Cluster>,
     problems: &Problems,
 ) -> Result<(), Failure> {
-    let clusters: Vec<_> = clusters.filter(|one| one.takes_part()).collect();
+    let clusters: Vec<_> = clusters.collect();
     if clusters.is_empty() {
         return Ok(());
     }
-    let uid = match hub.uid().await {
-        Ok(uid) => uid,
+    let read = match hub.uid().await {
+        Ok(uid) => {
+            let (members, uid) = (clusters.iter().copied(), &uid);
+            connect::read_each(hub, members, false, |member| async move {
+                has_any(&member, uid).await
+            })
+            .await
+        }
         Err(why) => {
-            let unread = |one: &&Cluster| {
-                let why = ConnectError::Failed(why.to_string());
-                (one.name_any(), Err(why))
-            };
-            return print(hub, clusters.iter().map(unread).collect(), problems).await;
+            let members = clusters.iter().filter(|one| one.takes_part());
+            let why = ConnectError::Failed(why.to_string());
+            members
+                .map(|one| (one.name_any(), Err(why.clone())))
+                .collect()
         }
     };
-    let uid = &uid;
-    let read = connect::read_each(hub, clusters.into_iter(), false, |member| async move {
-        has_any(&member, uid).await
-    });
-    print(hub, read.await, problems).await
+    Leftovers::of(&clusters, read, problems).print(hub).await
 }
 
 /// Prints whether one member still holds objects of this hub. A kubeconfig of the user reaches it.
@@ -58,45 +76,72 @@ pub(crate) async fn report_in(
         Ok(uid) => has_any(member, &uid).await.map_err(ConnectError::from),
         Err(why) => Err(ConnectError::Failed(why.to_string())),
     };
-    print(hub, [(name.to_owned(), found)].into(), &Problems::new()).await
+    let mut all = Leftovers::default();
+    match found {
+        Ok(true) => all.left.push(name.to_owned()),
+        Ok(false) => {}
+        Err(why) => all.unread.push(unread(name, &why)),
+    }
+    all.print(hub).await
 }
 
-async fn print(
-    hub: &ApiServer,
-    read: BTreeMap<String, Result<bool, ConnectError>>,
-    problems: &Problems,
-) -> Result<(), Failure> {
-    let (mut left, mut unread) = (Vec::new(), Vec::new());
-    for (member, answer) in read {
-        match (answer, problems.get(&member).map(String::as_str)) {
-            (Ok(true), _) => left.push(member),
-            // Only the controller has the credentials of such a member, and it reported no problem.
-            (Ok(false), _)
-            | (Err(ConnectError::OfAgent(_) | ConnectError::OfProfile { .. }), Some("")) => {}
-            (Err(why), None | Some("")) => {
-                unread.push(format!("{member} ({})", without_flag(&why)));
+impl Leftovers {
+    /// Sorts members by the results of their reads. A member in Pull mode without credentials has
+    /// none.
+    fn of(
+        clusters: &[&Cluster],
+        mut read: BTreeMap<String, Result<bool, ConnectError>>,
+        problems: &Problems,
+    ) -> Self {
+        let mut all = Self::default();
+        for cluster in clusters {
+            let name = cluster.name_any();
+            let is_ready = condition::is_true(cluster.conditions(), condition::READY);
+            match (read.remove(&name), problems.get(&name).map(String::as_str)) {
+                (Some(Ok(true)), _) => all.left.push(name),
+                (Some(Ok(false)), _) | (None, None | Some("")) => {}
+                // Only the controller has the credentials of such a member, and it cleaned it up.
+                (
+                    Some(Err(ConnectError::OfAgent(_) | ConnectError::OfProfile { .. })),
+                    Some(""),
+                ) if is_ready => {}
+                (Some(Err(why)), None | Some("")) => all.unread.push(unread(&name, &why)),
+                (Some(Err(_)) | None, Some(problem)) => {
+                    all.uncleaned.push((name, problem.to_owned()));
+                }
             }
-            (Err(_), Some(problem)) => report_left(hub, &member, problem).await?,
         }
+        all
     }
-    if left.is_empty() && unread.is_empty() {
-        return Ok(());
+
+    async fn print(self, hub: &ApiServer) -> Result<(), Failure> {
+        for (member, problem) in &self.uncleaned {
+            report_left(hub, member, problem).await?;
+        }
+        if self.left.is_empty() && self.unread.is_empty() {
+            return Ok(());
+        }
+        let command = hub::leftovers_command(hub).await;
+        if !self.left.is_empty() {
+            output::result(format_args!(
+                "note: objects of causeway remain in {}; to delete them, run there: {command}",
+                self.left.join(", ")
+            ))?;
+        }
+        if !self.unread.is_empty() {
+            output::result(format_args!(
+                "note: cannot read {}; to delete objects of causeway that may remain, run there: \
+                 {command}",
+                self.unread.join(", ")
+            ))?;
+        }
+        Ok(())
     }
-    let command = hub::leftovers_command(hub).await;
-    if !left.is_empty() {
-        output::result(format_args!(
-            "note: objects of causeway remain in {}; to delete them, run there: {command}",
-            left.join(", ")
-        ))?;
-    }
-    if !unread.is_empty() {
-        output::result(format_args!(
-            "note: cannot read {}; to delete objects of causeway that may remain, run there: \
-             {command}",
-            unread.join(", ")
-        ))?;
-    }
-    Ok(())
+}
+
+/// Returns a member with the error of its read.
+fn unread(member: &str, why: &ConnectError) -> String {
+    format!("{member} ({})", without_flag(why))
 }
 
 /// Returns the error of a read without the advice to repeat the command with a kubeconfig: the
@@ -113,15 +158,9 @@ async fn has_any(member: &ApiServer, hub_uid: &str) -> Result<bool, RequestError
     // Kubernetes copies the labels of a Service to its slices, and deletes them after the Service.
     let (managed_by, kubernetes) = (labels::SLICE_MANAGED_BY, labels::SLICE_CONTROLLER);
     let copies = format!("{own},{managed_by}!={kubernetes}");
-    let all = |selector: &str| ListParams::default().labels(selector);
-    let (own, copies) = (&all(&own), &all(&copies));
-    let (services, slices) = tokio::try_join!(
-        member.list_metadata::<Service>(member.all(), own),
-        member.list_metadata::<EndpointSlice>(member.all(), copies),
-    )?;
-    let services = services.iter().map(|service| &service.metadata);
-    let mut objects = services.chain(slices.iter().map(|slice| &slice.metadata));
-    if objects.any(remains) {
+    if any_remains::<Service>(member, &own).await?
+        || any_remains::<EndpointSlice>(member, &copies).await?
+    {
         return Ok(true);
     }
     let imports: Vec<ServiceImport> = Scope::default().served(member).await?;
@@ -130,6 +169,25 @@ async fn has_any(member: &ApiServer, hub_uid: &str) -> Result<bool, RequestError
         hub.is_some_and(|hub| hub == hub_uid) && remains(&import.metadata)
     };
     Ok(imports.iter().any(is_own))
+}
+
+/// Whether an object of a kind with these labels remains. Reads pages until one does.
+async fn any_remains<K>(member: &ApiServer, labels: &str) -> Result<bool, RequestError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let mut page = ListParams::default().labels(labels).limit(PAGE);
+    loop {
+        let list = member.all::<K>();
+        let list = member.request(list.list_metadata(&page)).await?;
+        if list.items.iter().any(|one| remains(&one.metadata)) {
+            return Ok(true);
+        }
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(false),
+        }
+    }
 }
 
 /// Whether nothing deletes an object yet.
@@ -146,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::synced;
+    use crate::fixtures::{cluster, ready, synced};
 
     #[tokio::test]
     async fn unreadable_uid_of_the_hub_does_not_stop_the_report() {
@@ -163,23 +221,35 @@ mod tests {
 
     #[tokio::test]
     async fn objects_that_are_being_deleted_do_not_remain() {
-        for (deleted, remains) in [(None, true), (Some("2026-11-28T12:00:00Z"), false)] {
+        const DELETED: Option<&str> = Some("2026-11-28T12:00:00Z");
+        const LISTS: [(&[Option<&str>], bool); 4] = [
+            (&[None], true),
+            (&[DELETED], false),
+            (&[DELETED, None], true),
+            (&[DELETED, DELETED], false),
+        ];
+        for (pages, remains) in LISTS {
             let answer = service_fn(
                 move |request: http::Request<kube::client::Body>| async move {
+                    let query = request.uri().query().unwrap_or_default();
+                    let number = usize::from(query.contains("continue=1"));
                     let service = json!({
                         "apiVersion": "meta.k8s.io/v1",
                         "kind": "PartialObjectMetadata",
-                        "metadata": {"name": "foo", "deletionTimestamp": deleted},
+                        "metadata": {"name": "foo", "deletionTimestamp": pages[number]},
                     });
-                    let (code, items) = match request.uri().path() {
-                        "/api/v1/services" => (200_u16, json!([service])),
-                        "/apis/discovery.k8s.io/v1/endpointslices" => (200, json!([])),
-                        _ => (404, json!([])),
+                    let more = (number + 1 < pages.len()).then_some("1");
+                    let (code, items, more) = match request.uri().path() {
+                        "/api/v1/services" if query.contains("limit=500") => {
+                            (200_u16, json!([service]), more)
+                        }
+                        "/apis/discovery.k8s.io/v1/endpointslices" => (200, json!([]), None),
+                        _ => (404, json!([]), None),
                     };
                     let body = json!({
                         "apiVersion": "meta.k8s.io/v1",
                         "kind": "PartialObjectMetadataList",
-                        "metadata": {},
+                        "metadata": {"continue": more},
                         "items": items,
                         "code": code,
                     });
@@ -192,7 +262,48 @@ mod tests {
             let client = kube::Client::new(answer, "default");
             let member = ApiServer { client, ..member };
             let found = has_any(&member, "uid").await.expect("it is read");
-            assert_eq!(found, remains, "{deleted:?}");
+            assert_eq!(found, remains, "{pages:?}");
+        }
+    }
+
+    #[test]
+    fn member_that_may_not_be_clean_is_reported() {
+        const PROBLEM: &str = ": PullWithoutCredentials (no Secret)";
+        let of_agent = || Some(Err(ConnectError::OfAgent("a".to_owned())));
+        let late = || Some(Err(ConnectError::Timeout(5)));
+        let (synced, invalid) = (
+            synced("a"),
+            cluster("a", json!([ready("False", "InvalidConfiguration", "none")])),
+        );
+        let nothing = Leftovers::default;
+        let left = || Leftovers {
+            left: vec!["a".to_owned()],
+            ..nothing()
+        };
+        let unread = |why: &str| Leftovers {
+            unread: vec![format!("a ({why})")],
+            ..nothing()
+        };
+        let uncleaned = || Leftovers {
+            uncleaned: vec![("a".to_owned(), PROBLEM.to_owned())],
+            ..nothing()
+        };
+        for (cluster, read, problem, expected) in [
+            (&synced, Some(Ok(true)), Some(""), left()),
+            (&synced, Some(Ok(false)), Some(PROBLEM), nothing()),
+            (&synced, of_agent(), Some(""), nothing()),
+            (&synced, of_agent(), None, unread(TOKEN_OF_AGENT)),
+            (&invalid, of_agent(), Some(""), unread(TOKEN_OF_AGENT)),
+            (&synced, late(), Some(""), unread("no answer within 5 s")),
+            (&synced, late(), Some(PROBLEM), uncleaned()),
+            (&invalid, None, Some(PROBLEM), uncleaned()),
+            (&invalid, None, Some(""), nothing()),
+            (&invalid, None, None, nothing()),
+        ] {
+            let read = read.map(|read| ("a".to_owned(), read));
+            let problems = problem.map(|problem| ("a".to_owned(), problem.to_owned()));
+            let (read, problems) = (read.into_iter().collect(), problems.into_iter().collect());
+            assert_eq!(Leftovers::of(&[cluster], read, &problems), expected);
         }
     }
 

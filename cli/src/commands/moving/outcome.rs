@@ -3,13 +3,14 @@
 
 use std::fmt;
 
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::step::Step;
 use crate::observe::connect::ConnectError;
+use crate::observe::service::Snapshot;
 
 /// Possible writes, and the unfinished rest.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,16 +69,20 @@ impl Left {
 
     /// Returns the rest for a member that could not be read. `whose` names the manager of the
     /// objects that may remain there.
-    pub(crate) fn unread(member: &str, whose: &str, why: &ConnectError) -> Self {
+    pub(crate) fn unread(
+        snapshot: &Snapshot,
+        member: &str,
+        whose: &str,
+        why: &ConnectError,
+    ) -> Self {
         let remedy = match why {
-            // The controller creates the Cluster of a profile again.
-            ConnectError::OfProfile { .. } => {
-                format!("give a kubeconfig of the member: --member-kubeconfig {member}=FILE")
-            }
-            _ => "make it readable to you, or remove its Cluster".to_owned(),
+            // Its message names the flag.
+            ConnectError::OfAgent(_) => "",
+            // Without the Cluster of a provider, its endpoints are withdrawn.
+            _ if takes_part(snapshot, member) => "; make it readable to you",
+            _ => "; make it readable to you, or remove its Cluster",
         };
-        let why =
-            format!("cannot be read, so objects of {whose} may remain there: {why}; {remedy}");
+        let why = format!("cannot be read, so objects of {whose} may remain there: {why}{remedy}");
         Self {
             is_unread: true,
             ..Self::member(member, why)
@@ -93,6 +98,14 @@ impl Left {
             is_unread: false,
         }
     }
+}
+
+/// Whether a member may be a provider or a consumer of the service.
+pub(crate) fn takes_part(snapshot: &Snapshot, name: &str) -> bool {
+    let (Some(desired), Ok(name)) = (snapshot.desired(), ClusterName::try_from(name)) else {
+        return true;
+    };
+    desired.providers.includes(&name) || desired.consumers.includes(&name)
 }
 
 impl fmt::Display for Left {
@@ -223,9 +236,9 @@ impl Report {
 /// Renders plans as a dry run does.
 #[cfg(test)]
 pub(crate) fn golden(
-    snapshot: &crate::observe::service::Snapshot,
+    snapshot: &Snapshot,
     plans: &[Plan],
-    obstacle: fn(&crate::observe::service::Snapshot) -> Option<String>,
+    obstacle: fn(&Snapshot) -> Option<String>,
 ) -> String {
     let outcomes = plans.iter().map(|plan| Outcome {
         commands: plan.steps.iter().map(Written::from).collect(),
@@ -245,11 +258,13 @@ pub(crate) fn golden(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::fixtures::healthy;
 
     #[test]
     fn plan_with_an_unread_member_is_unknown() {
         let known = Left::member("a", "not confirmed".to_owned());
-        let unread = Left::unread("b", "Karmada", &ConnectError::Timeout(5));
+        let why = ConnectError::Timeout(5);
+        let unread = Left::unread(&healthy(), "b", "Karmada", &why);
         for (state, left, is_known) in [
             (State::Planned, vec![], true),
             (State::Planned, vec![known.clone()], true),
@@ -263,14 +278,23 @@ mod tests {
     }
 
     #[test]
-    fn unread_member_of_a_profile_needs_a_kubeconfig() {
-        let of_profile = ConnectError::OfProfile {
-            namespace: "fleet".to_owned(),
-            name: "b".to_owned(),
-        };
-        let left = Left::unread("b", "Karmada", &of_profile).to_string();
-        assert!(left.ends_with("--member-kubeconfig b=FILE"), "{left}");
-        assert!(!left.contains("remove its Cluster"), "{left}");
+    fn unread_member_has_a_remedy() {
+        let snapshot = healthy();
+        let of_agent = |name: &str| ConnectError::OfAgent(name.to_owned());
+        let late = ConnectError::Timeout(5);
+        let readable = "within 5 s; make it readable to you";
+        let removed = "within 5 s; make it readable to you, or remove its Cluster";
+        for (name, why, end) in [
+            ("a", &late, readable),
+            ("b", &late, readable),
+            ("former", &late, removed),
+            ("b", &ConnectError::NoReference, "; make it readable to you"),
+            ("b", &of_agent("b"), ": --member-kubeconfig b=FILE"),
+            ("former", &of_agent("c"), ": --member-kubeconfig c=FILE"),
+        ] {
+            let left = Left::unread(&snapshot, name, "Karmada", why).to_string();
+            assert!(left.ends_with(end), "{left}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Query;
 use crate::cluster::api_server::RequestError;
+use crate::cluster::definitions::NotServed;
 use crate::commands::overview::{MISPLACED, Snapshot, karmadas};
 use crate::observe::connect::READ_WITHIN;
 use crate::observe::fleet::Change;
@@ -161,7 +162,8 @@ impl Live<'_> {
     fn hub_ended(&mut self, why: RequestError) -> Result<(), Failure> {
         match why {
             RequestError::NotFound { .. } => {
-                return Err(GatherError::NoApi("MultiClusterService").into());
+                let hub = &self.query.overview.hub;
+                return Err(GatherError::from(NotServed::by(hub, "MultiClusterService")).into());
             }
             RequestError::NotAllowed { .. } => return Err(why.into()),
             why if !self.is_listed => return Err(why.into()),

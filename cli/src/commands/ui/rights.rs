@@ -9,14 +9,14 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::definitions::DEFINE;
+use crate::cluster::definitions::NotServed;
 use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN};
 
 /// Failure that would leave the page empty.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RightsError {
-    #[error("the hub serves no {0}; install the CRD: {DEFINE}")]
-    NoApi(&'static str),
+    #[error(transparent)]
+    NoApi(#[from] NotServed),
     #[error(
         "you may not list {kind} on the hub ({why}); ask for the rights to list and watch MultiClusterServices, Services and \
          Clusters there (docs/ui.md){hint}"
@@ -68,7 +68,9 @@ where
     let one = ListParams::default().limit(1);
     match hub.list_metadata(api, &one).await {
         Ok(_) => Ok(()),
-        Err(RequestError::NotFound { .. }) => Err(RightsError::NoApi(kind).into()),
+        Err(RequestError::NotFound { .. }) => {
+            Err(RightsError::from(NotServed::by(hub, kind)).into())
+        }
         Err(RequestError::NotAllowed { message, .. }) => Err(RightsError::Forbidden {
             kind,
             why: message,

@@ -109,13 +109,6 @@ impl Targets {
         let served_by = Instant::now() + run.timeout / 2;
         let servers = self.serve(run, pods, &diallers, served_by).await?;
         self.add_servers(&mut diallers, &servers);
-        for (provider, address) in servers {
-            if let Err(why) = address {
-                untried.push(format!(
-                    "the way to pods of {provider} with large packets: {why}"
-                ));
-            }
-        }
         let paths = diallers.iter().flat_map(Dialler::paths).count();
         let number = diallers.len();
         notes(format!("dialling {paths} paths from {number} pods"))?;
@@ -163,8 +156,8 @@ impl Targets {
         Ok(join_all(ready).await.into_iter().collect())
     }
 
-    /// Adds the answering pods to the paths of each dialler. Pods of another network are reachable
-    /// only through entries of the service.
+    /// Adds the answering pods to the paths of each dialler, and those that do not answer to its
+    /// untried parts. Pods of another network are reachable only through entries of the service.
     fn add_servers(
         &self,
         diallers: &mut [Dialler],
@@ -175,19 +168,24 @@ impl Targets {
             let providers = self.members.keys();
             let entered = providers.filter(|provider| self.network(provider) != network);
             dialler.entered = entered.cloned().collect();
-            for (_, Paths { paths, .. }) in &mut dialler.services {
+            for (_, Paths { paths, untried }) in &mut dialler.services {
                 let of_service: BTreeSet<_> = paths.iter().filter_map(provider_of).collect();
                 let reached = servers.iter().filter(|(provider, _)| {
                     of_service.contains(provider.as_str()) && self.network(provider) == network
                 });
-                let added = reached.filter_map(|(provider, address)| {
-                    Some(Path::Server {
-                        provider: provider.clone(),
-                        address: *address.as_ref().ok()?,
-                        port: PORT,
-                    })
-                });
-                let added: Vec<_> = added.collect();
+                let mut added = Vec::new();
+                for (provider, address) in reached {
+                    match address {
+                        Ok(address) => added.push(Path::Server {
+                            provider: provider.clone(),
+                            address: *address,
+                            port: PORT,
+                        }),
+                        Err(why) => untried.push(format!(
+                            "the way to pods of {provider} with large packets: {why}"
+                        )),
+                    }
+                }
                 paths.extend(added);
             }
         }
@@ -237,11 +235,8 @@ async fn dialled(
     let outcomes = join_all(outcomes).await;
     let mut services: BTreeMap<ServiceKey, Vec<ConsumerReport>> = BTreeMap::new();
     for (dialler, dialled) in diallers.into_iter().zip(outcomes) {
-        let (dialled, why) = dialled.unwrap_or_default();
-        // The paths of a pod without any are named as untried.
-        let why = why.filter(|_| dialler.paths().next().is_some());
-        untried.extend(why.map(|why| format!("{}: {why}", dialler.cluster)));
-        for (key, report) in dialler.reports(dialled) {
+        let (dialled, error) = dialled.unwrap_or_default();
+        for (key, report) in dialler.reports(dialled, error.as_deref()) {
             services.entry(key).or_default().push(report);
         }
     }
@@ -266,12 +261,16 @@ impl Dialler {
         self.services.iter().flat_map(|(_, paths)| &paths.paths)
     }
 
-    /// Splits the outcomes of a pod by service.
-    fn reports(self, dialled: Vec<probe::Dialled>) -> Vec<(ServiceKey, ConsumerReport)> {
+    /// Splits the outcomes of a pod by service. `error` is the reason that the pod has no others.
+    fn reports(
+        self,
+        dialled: Vec<probe::Dialled>,
+        error: Option<&str>,
+    ) -> Vec<(ServiceKey, ConsumerReport)> {
         let services = self.services.into_iter().enumerate();
         let reports = services.map(|(number, (key, Paths { paths, untried }))| {
             let of_service = dialled.iter().filter(|one| one.service == number);
-            let of_service = of_service.cloned().collect();
+            let of_service = (of_service.cloned().collect(), error);
             let from = (self.cluster.as_str(), self.node.as_deref());
             let report = ConsumerReport::new(from, &paths, of_service, untried, &self.entered);
             (key, report)
@@ -288,5 +287,62 @@ fn provider_of(path: &Path) -> Option<&str> {
     match path {
         Path::Endpoint { provider, .. } => Some(provider),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::verify::probe::{Dialled, Outcome, Protocol};
+    use crate::commands::verify::targets::tests::targets;
+    use crate::fixtures::synced;
+
+    /// Service that a provider of this name provides.
+    fn service(name: &str, provider: &str) -> (ServiceKey, Paths) {
+        let endpoint = Path::Endpoint {
+            provider: provider.to_owned(),
+            address: [10, 1, 0, 1].into(),
+            port: 8080,
+            protocol: Protocol::Tcp,
+        };
+        let paths = Paths {
+            paths: vec![endpoint],
+            untried: Vec::new(),
+        };
+        (ServiceKey::new("shop", name), paths)
+    }
+
+    #[test]
+    fn failed_pods_concern_only_services_whose_paths_they_lack() {
+        let targets = targets(vec![synced("a"), synced("b")]);
+        let mut diallers = [Dialler {
+            cluster: "a".to_owned(),
+            node: None,
+            services: vec![service("foo", "a"), service("bar", "b")],
+            entered: BTreeSet::new(),
+        }];
+        let address: std::net::IpAddr = [10, 1, 0, 9].into();
+        let servers = BTreeMap::from([
+            ("a".to_owned(), Ok(address)),
+            ("b".to_owned(), Err("b: no".to_owned())),
+        ]);
+        targets.add_servers(&mut diallers, &servers);
+        let [dialler] = diallers;
+        let foo = dialler.services[0].1.paths.clone();
+        assert_eq!(foo.len(), 2);
+        let dialled = foo.into_iter().map(|path| Dialled {
+            service: 0,
+            path,
+            outcome: Outcome::Works,
+            milliseconds: 1,
+        });
+        let reports = dialler.reports(dialled.collect(), Some("pod dial-0 failed"));
+        let untried = reports.into_iter().map(|(_, report)| report.untried);
+        let untried: Vec<_> = untried.collect();
+        let bar = [
+            "the way to pods of b with large packets: b: no",
+            "1 paths have no outcome: pod dial-0 failed",
+        ];
+        assert_eq!(untried, [vec![], bar.map(str::to_owned).to_vec()]);
     }
 }

@@ -58,6 +58,8 @@ pub(super) enum PodError {
         name: String,
         state: String,
     },
+    #[error("{pod}; its log cannot be read: {log}")]
+    Unread { pod: Box<Self>, log: RequestError },
 }
 
 /// Properties that all pods of a run share.
@@ -330,7 +332,13 @@ impl<'a> Pods<'a> {
                 let is_relevant = dialled.is_empty() || !has_failed;
                 (dialled, error.filter(|_| is_relevant))
             }
-            Err(unread) => (Vec::new(), error.or(Some(unread.into()))),
+            Err(log) => {
+                let error = match error.map(Box::new) {
+                    Some(pod) => PodError::Unread { pod, log },
+                    None => log.into(),
+                };
+                (Vec::new(), Some(error))
+            }
         }
     }
 
@@ -551,6 +559,39 @@ mod tests {
                 assert!(matches!(error, PodError::Failed { .. }), "{error}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn failed_pod_with_a_refused_log_has_both_causes() {
+        let answer = service_fn(|request: http::Request<kube::client::Body>| async move {
+            if request.uri().path().ends_with("/log") {
+                return failure(403, "pods/log is forbidden");
+            }
+            let pod = json!({
+                "metadata": {"name": "dial-0", "resourceVersion": "1"},
+                "status": {"phase": "Failed", "reason": "Evicted"},
+            });
+            let list = json!({
+                "apiVersion": "v1",
+                "kind": "PodList",
+                "metadata": {"resourceVersion": "1"},
+                "items": [pod],
+            });
+            Ok(http::Response::new(Full::new(Bytes::from(
+                list.to_string(),
+            ))))
+        });
+        let member = member(kube::Client::new(answer, "default"));
+        let pods = Pods::new(&member, "causeway-system");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let (dialled, error) = pods.dialled("dial-0", deadline).await;
+        assert_eq!(dialled, []);
+        let error = error.expect("it failed").to_string();
+        assert!(
+            error.starts_with("pod causeway-system/dial-0 failed: Evicted; "),
+            "{error}"
+        );
+        assert!(error.contains("pods/log is forbidden"), "{error}");
     }
 
     #[tokio::test]

@@ -126,9 +126,13 @@ impl ServiceReport {
                 }
             }
         }
-        let consumers = self.consumers.iter();
-        let untried = consumers.map(|consumer| consumer.untried.len()).sum();
-        Verification::new(time, untried, results.into_values().collect())
+        // Nodes of a cluster share most reasons.
+        let untried = self.consumers.iter().flat_map(|consumer| {
+            let untried = consumer.untried.iter();
+            untried.map(move |why| (&consumer.cluster, why))
+        });
+        let untried: BTreeSet<_> = untried.collect();
+        Verification::new(time, untried.len(), results.into_values().collect())
     }
 
     fn render(&self, screen: Screen) -> String {
@@ -151,12 +155,12 @@ impl ServiceReport {
 }
 
 impl ConsumerReport {
-    /// Creates the report of one pod's outcomes. Paths without an outcome are untried. `entered`
-    /// has the members of other networks.
+    /// Creates the report of one pod's outcomes. Paths without an outcome are untried, because of
+    /// the error of the pod if it has one. `entered` has the members of other networks.
     pub(super) fn new(
         (cluster, node): (&str, Option<&str>),
         paths: &[Path],
-        dialled: Vec<Dialled>,
+        (dialled, error): (Vec<Dialled>, Option<&str>),
         mut untried: Vec<String>,
         entered: &BTreeSet<String>,
     ) -> Self {
@@ -182,7 +186,8 @@ impl ConsumerReport {
         let outcomes: Vec<_> = outcomes.collect();
         let missing = paths.len().saturating_sub(outcomes.len());
         if missing > 0 {
-            untried.push(format!("{missing} paths have no outcome"));
+            let why = error.map(|why| format!(": {why}")).unwrap_or_default();
+            untried.push(format!("{missing} paths have no outcome{why}"));
         }
         Self {
             cluster: cluster.to_owned(),

@@ -36,8 +36,8 @@ pub(super) struct Targets {
     consumers: BTreeMap<ServiceKey, BTreeSet<String>>,
     /// Services whose MultiClusterService is invalid.
     invalid: BTreeSet<ServiceKey>,
-    /// Services that a member imports.
-    imported: BTreeSet<ServiceKey>,
+    /// Members that import each service.
+    imported: BTreeMap<ServiceKey, BTreeSet<String>>,
     /// Members whose ServiceImports could not be read, with the reasons.
     unread: BTreeMap<String, String>,
 }
@@ -73,7 +73,7 @@ impl Targets {
             services: Vec::new(),
             consumers: BTreeMap::new(),
             invalid: BTreeSet::new(),
-            imported: BTreeSet::new(),
+            imported: BTreeMap::new(),
             unread: BTreeMap::new(),
         };
         targets.find_services(hub, what).await?;
@@ -102,7 +102,7 @@ impl Targets {
             self.add(&object);
         }
         self.find_imports(&scope).await;
-        services.extend(self.imported.iter().cloned());
+        services.extend(self.imported.keys().cloned());
         if services.is_empty() {
             let what = match (&what.name, &namespace) {
                 (Some(name), Some(namespace)) => format!("service {namespace}/{name}"),
@@ -124,19 +124,26 @@ impl Targets {
     async fn find_imports(&mut self, scope: &Scope) {
         let targets = &*self;
         let imports = targets.members.iter().map(|(name, member)| async move {
-            let member = match member {
-                Ok(member) => member,
-                Err(_) if !targets.may_import(name, scope) => return Ok(Vec::new()),
-                Err(why) => return Err((name.clone(), why.clone())),
+            let imports = match member {
+                Ok(member) => {
+                    let imports = scope.served::<ServiceImport>(member).await;
+                    imports.map_err(|error| format!("{name}: {error}"))
+                }
+                Err(_) if !targets.may_import(name, scope) => Ok(Vec::new()),
+                Err(why) => Err(why.clone()),
             };
-            let imports = scope.served::<ServiceImport>(member).await;
-            imports.map_err(|error| (name.clone(), format!("{name}: {error}")))
+            (name.clone(), imports)
         });
         let read = join_all(imports).await;
-        for imports in read {
+        for (name, imports) in read {
             match imports {
-                Ok(imports) => self.imported.extend(imports.iter().map(key_of)),
-                Err((name, why)) => {
+                Ok(imports) => {
+                    for import in &imports {
+                        let importers = self.imported.entry(key_of(import)).or_default();
+                        importers.insert(name.clone());
+                    }
+                }
+                Err(why) => {
                     self.unread.insert(name, why);
                 }
             }
@@ -220,18 +227,22 @@ impl Targets {
         (diallers, untried)
     }
 
+    /// Returns the members that may consume a service. A member may import it if its ServiceImports
+    /// could not be read, and any member may consume a service whose spec is invalid.
+    pub(super) fn possible_consumers(&self, key: &ServiceKey) -> BTreeSet<String> {
+        let all = self.members.keys().filter(|_| self.invalid.contains(key));
+        let named = self.consumers.get(key).into_iter().flatten();
+        let importers = self.imported.get(key).into_iter().flatten();
+        let unread = self.unread.keys();
+        let possible = all.chain(named).chain(importers).chain(unread);
+        possible.cloned().collect()
+    }
+
     /// Returns the members that may consume a service and are none of those that the user chose.
-    /// Any member may import a service that one imports.
-    pub(super) fn left_out(&self, key: &ServiceKey, from: &[String]) -> Vec<String> {
-        if from.is_empty() {
-            return Vec::new();
-        }
-        let (is_imported, named) = (self.imported.contains(key), self.consumers.get(key));
-        let left_out = self.members.keys().filter(|name| {
-            let may_consume = is_imported || named.is_some_and(|named| named.contains(*name));
-            may_consume && !from.contains(name)
-        });
-        left_out.cloned().collect()
+    pub(super) fn left_out(&self, key: &ServiceKey, from: &[String]) -> BTreeSet<String> {
+        let mut left_out = self.possible_consumers(key);
+        left_out.retain(|name| !from.is_empty() && !from.contains(name));
+        left_out
     }
 
     /// Returns the number of untried parts of a run that concern a service.
@@ -315,14 +326,14 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::fixtures::{cluster, condition, service, synced};
 
     /// Targets in two members that cannot be read.
-    fn targets(clusters: Vec<Cluster>) -> Targets {
+    pub(in crate::commands::verify) fn targets(clusters: Vec<Cluster>) -> Targets {
         let unread = |name: &str| -> (String, Member) {
             (name.to_owned(), Err(format!("{name}: no context")))
         };
@@ -332,7 +343,7 @@ mod tests {
             services: Vec::new(),
             consumers: BTreeMap::new(),
             invalid: BTreeSet::new(),
-            imported: BTreeSet::new(),
+            imported: BTreeMap::new(),
             unread: BTreeMap::new(),
         }
     }
@@ -370,26 +381,37 @@ mod tests {
 
     #[test]
     fn members_left_out_are_possible_consumers_of_the_service() {
+        let (foo, bar) = (
+            ServiceKey::new("shop", "foo"),
+            ServiceKey::new("shop", "bar"),
+        );
+        let mut unread = targets(Vec::new());
+        unread.unread.insert("b".to_owned(), "b: no".to_owned());
+        let mut invalid = targets(Vec::new());
+        invalid.invalid.insert(foo.clone());
         let mut targets = targets(Vec::new());
         let consumer =
             |name: &str| json!({"types": ["CrossCluster"], "consumerClusters": [{"name": name}]});
         targets.add(&service("foo", consumer("b"), json!([])));
         targets.add(&service("bar", consumer("a"), json!([])));
-        let (foo, bar) = (
-            ServiceKey::new("shop", "foo"),
-            ServiceKey::new("shop", "bar"),
-        );
         let imported = ServiceKey::new("shop", "imported");
-        targets.imported.insert(imported.clone());
-        for (key, from, expected) in [
-            (&foo, &["a"][..], &["b"][..]),
-            (&foo, &["b"], &[]),
-            (&foo, &[], &[]),
-            (&bar, &["a"], &[]),
-            (&imported, &["a"], &["b"]),
+        let importers = BTreeSet::from(["b".to_owned()]);
+        targets.imported.insert(imported.clone(), importers);
+        for (targets, key, from, expected) in [
+            (&targets, &foo, &["a"][..], &["b"][..]),
+            (&targets, &foo, &["b"], &[]),
+            (&targets, &foo, &[], &[]),
+            (&targets, &bar, &["a"], &[]),
+            (&targets, &imported, &["a"], &["b"]),
+            (&targets, &imported, &["b"], &[]),
+            (&unread, &foo, &["a"], &["b"]),
+            (&unread, &foo, &["b"], &[]),
+            (&invalid, &foo, &["b"], &["a"]),
+            (&invalid, &bar, &["b"], &[]),
         ] {
             let from: Vec<_> = from.iter().map(|&one| one.to_owned()).collect();
-            assert_eq!(targets.left_out(key, &from), expected, "{key} {from:?}");
+            let left_out = targets.left_out(key, &from);
+            assert!(left_out.iter().eq(expected), "{key} {from:?}: {left_out:?}");
         }
     }
 

@@ -74,7 +74,7 @@ fn consumer(cluster: &str, outcomes: Vec<(Path, Outcome)>) -> ConsumerReport {
     ConsumerReport::new(
         (cluster, None),
         &paths,
-        dialled.collect(),
+        (dialled.collect(), None),
         Vec::new(),
         &entered,
     )
@@ -243,7 +243,8 @@ member2         1 of 2 work, 1 unknown   1 of 1 work
 fn untried_paths_are_unknown_and_never_good() {
     let all_work = || consumer("member2", vec![(cluster_ip(), Outcome::Works)]);
     let (from, entered) = (("member2", None), BTreeSet::new());
-    let lost = ConsumerReport::new(from, &[cluster_ip()], Vec::new(), Vec::new(), &entered);
+    let none = (Vec::new(), None);
+    let lost = ConsumerReport::new(from, &[cluster_ip()], none, Vec::new(), &entered);
     for (consumers, untried, state) in [
         (vec![all_work()], vec![], ExitState::Good),
         (
@@ -357,12 +358,20 @@ fn wrong_address_names_few_of_many_addresses() {
     assert_eq!(words(&Outcome::WrongAddress { found }), expected);
 }
 
-/// Result that a run at this second stores of one path from an origin.
+/// Result that a run at this second stores of the ClusterIP from an origin.
 fn stored(second: i64, from: &str, outcome: Outcome) -> Verification {
+    stored_of(second, from, (cluster_ip(), outcome))
+}
+
+/// Result that a run at this second stores of one path from an origin.
+fn stored_of(second: i64, from: &str, path: (Path, Outcome)) -> Verification {
     let time = Timestamp::from_second(second).expect("a time");
-    let outcomes = vec![(cluster_ip(), outcome)];
-    let stored = service(vec![consumer(from, outcomes)]).verification(time);
+    let stored = service(vec![consumer(from, vec![path])]).verification(time);
     stored.expect("a result")
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 #[test]
@@ -387,7 +396,7 @@ fn failures_of_nodes_are_retained_until_a_run_from_nodes() {
             true => format!("{}, at 1970-01-01T00:00:00Z", earlier.summary()),
             false => "everything that was dialled works".to_owned(),
         };
-        let result = run.after(Some(earlier), &[]);
+        let result = run.after(Some(earlier), &set(&["member1"]), &set(&[]));
         assert_eq!(result.summary(), summary, "{result:?}");
         assert_eq!(result.results.len(), 1 + usize::from(is_retained));
     }
@@ -407,13 +416,14 @@ fn run_that_dials_everything_has_no_untried_part() {
         untried: 1,
         ..stored(60, "member1", Outcome::Works)
     };
-    let earlier = without_member2.after(Some(of_nodes), &[]);
+    let (consumers, none) = (set(&["member1", "member2"]), set(&[]));
+    let earlier = without_member2.after(Some(of_nodes), &consumers, &none);
     assert_eq!((earlier.untried, earlier.results.len()), (1, 3));
     let complete = both(
         stored(120, "member1", Outcome::Works),
         stored(120, "member2", Outcome::Works),
     );
-    let result = complete.after(Some(earlier), &[]);
+    let result = complete.after(Some(earlier), &consumers, &none);
     let origins = result.results.iter().map(|one| one.from.as_str());
     let origins: Vec<_> = origins.collect();
     assert_eq!(origins, ["member1 (node-a)", "member1", "member2"]);
@@ -426,6 +436,7 @@ fn partial_run_retains_the_results_of_other_origins() {
     let fails = |time| stored(time, "member2 (node-a)", Outcome::Refused);
     let partial = |untried| Verification {
         untried,
+        missing: set(&["member1"]),
         ..stored(0, "member2", Outcome::Works)
     };
     let both = ["member1", "member2"];
@@ -469,24 +480,77 @@ fn partial_run_retains_the_results_of_other_origins() {
             "nothing is known to fail; 1 part was not tried",
         ),
     ] {
-        let left_out: Vec<_> = left_out.iter().map(|&one| one.to_owned()).collect();
-        let result = stored(day, "member1", Outcome::Works).after(earlier, &left_out);
+        let left_out = set(left_out);
+        let mut consumers = left_out.clone();
+        consumers.insert("member1".to_owned());
+        let run = stored(day, "member1", Outcome::Works);
+        let result = run.after(earlier, &consumers, &left_out);
         assert_eq!(result.summary(), summary, "{result:?}");
         let own = |one: &&Reached| one.time.is_none();
         assert_eq!(result.results.iter().filter(own).count(), 1, "{result:?}");
     }
 }
 
+#[test]
+fn run_with_untried_parts_replaces_failures_that_it_tried() {
+    for (from, earlier, path, is_retained) in [
+        ("member2", "member2", endpoint("new", 1), true),
+        ("member2", "member2", cluster_ip(), false),
+        ("member2 (node-b)", "member2", cluster_ip(), false),
+        ("member2 (node-b)", "member2 (node-a)", cluster_ip(), true),
+        ("member2 (node-a)", "member2 (node-a)", cluster_ip(), false),
+        // It may no longer consume the service.
+        ("member2", "member1", cluster_ip(), false),
+    ] {
+        let earlier = stored_of(0, earlier, (path, Outcome::TimedOut));
+        let run = Verification {
+            untried: 1,
+            ..stored(60, from, Outcome::Works)
+        };
+        let result = run.after(Some(earlier), &set(&["member2"]), &set(&[]));
+        let retained = result.results.iter().filter(|one| one.time.is_some());
+        assert_eq!(retained.count(), usize::from(is_retained), "{result:?}");
+        assert_eq!(result.untried, 1, "{result:?}");
+    }
+}
+
+#[test]
+fn untried_part_still_counts_beside_a_new_consumer() {
+    let (a, both) = (set(&["a"]), set(&["a", "b"]));
+    let first = Verification {
+        untried: 1,
+        ..stored(0, "a", Outcome::Works)
+    };
+    let first = first.after(None, &a, &set(&[]));
+    let second = stored(60, "b", Outcome::Works).after(Some(first), &both, &a);
+    assert_eq!((second.untried, second.results.len()), (1, 2));
+    let of_a = stored(120, "a", Outcome::Works).after(None, &both, &set(&["b"]));
+    assert_eq!(of_a.missing, set(&["b"]));
+    let of_both = stored(180, "b", Outcome::Works).after(Some(of_a), &both, &a);
+    assert_eq!((of_both.untried, of_both.missing), (0, set(&[])));
+}
+
+#[test]
+fn reason_that_nodes_of_a_cluster_share_is_one_untried_part() {
+    let of = |cluster: &str, node: &str| ConsumerReport {
+        node: Some(node.to_owned()),
+        untried: vec!["port 80 is of SCTP".to_owned()],
+        ..consumer(cluster, vec![(cluster_ip(), Outcome::Works)])
+    };
+    let consumers = vec![of("member1", "a"), of("member1", "b"), of("member2", "a")];
+    let stored = service(consumers).verification(Timestamp::UNIX_EPOCH);
+    assert_eq!(stored.expect("a result").untried, 2);
+}
+
 #[tokio::test]
 async fn complete_result_is_stored_without_the_right_to_read_it() {
     let key = service(Vec::new()).key();
-    let left_out = ["member1".to_owned()];
     for (read, from, left_out, is_stored) in [
-        (403_u16, "member2 (node-a)", &left_out[..0], true),
-        (403, "member2 (node-a)", &left_out[..], false),
-        (403, "member2", &left_out[..0], true),
-        (403, "member2", &left_out[..], false),
-        (503, "member2", &left_out[..0], false),
+        (403_u16, "member2 (node-a)", &["member1"][..], false),
+        (403, "member2 (node-a)", &[], true),
+        (403, "member2", &[], true),
+        (403, "member2", &["member1"], false),
+        (503, "member2", &[], false),
     ] {
         let answer = move |request: http::Request<kube::client::Body>| async move {
             let (code, body) = match *request.method() {
@@ -504,7 +568,8 @@ async fn complete_result_is_stored_without_the_right_to_read_it() {
         let client = kube::Client::new(service_fn(answer), "default");
         let hub = ApiServer { client, ..hub };
         let result = stored(0, from, Outcome::Works);
-        let written = store(&hub, &key, result, left_out).await;
+        let consumers = set(&["member1", "member2"]);
+        let written = store(&hub, &key, result, (&consumers, &set(left_out))).await;
         assert_eq!(written.is_ok(), is_stored, "{read} {from}: {written:?}");
     }
 }

@@ -4,7 +4,7 @@
 use causeway::api::MultiClusterService;
 use kube::api::PostParams;
 
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::{ApiServer, RequestError, is_denial};
 
 /// Response to the creation of a MultiClusterService in a dry run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,8 @@ pub(crate) enum Creation {
     Denied,
     /// The hub cannot create any MultiClusterService.
     Failed(String),
-    /// The user may not create a MultiClusterService, or the namespace does not exist.
+    /// The user may not create a MultiClusterService, another admission plugin denied it, or the
+    /// namespace does not exist.
     Unknown(String),
 }
 
@@ -45,7 +46,9 @@ fn of_failure(error: &RequestError) -> Creation {
     let message = error.to_string();
     match error {
         // Response of a webhook (k8s.io/apiserver, webhook/errors/statuserror.go).
-        _ if message.contains("denied the request") => Creation::Denied,
+        _ if is_denial(&message) && message.contains("denied the request") => Creation::Denied,
+        // Another admission plugin denied the object, maybe before the webhook received it.
+        RequestError::Refused { message: why, .. } if is_denial(why) => Creation::Unknown(message),
         RequestError::Busy { message, .. } | RequestError::Refused { message, .. } => {
             Creation::Failed(message.clone())
         }
@@ -55,6 +58,7 @@ fn of_failure(error: &RequestError) -> Creation {
         | RequestError::NotJoined(_)
         | RequestError::NotAllowed { .. }
         | RequestError::NotFound { .. }
+        | RequestError::Unsendable { .. }
         | RequestError::TooMany { .. }
         | RequestError::Conflict { .. } => Creation::Unknown(message),
     }
@@ -81,6 +85,10 @@ mod tests {
         assert_eq!(reported, Creation::Failed(failed.to_owned()));
         for error in [
             not_allowed("is forbidden".to_owned()),
+            not_allowed(format!(
+                "a is forbidden: User \"b\" cannot create a: {denied}"
+            )),
+            refused("ValidatingAdmissionPolicy 'a' denied request: no".to_owned()),
             not_found("namespaces not found".to_owned()),
         ] {
             assert!(matches!(creation(error), Creation::Unknown(_)));

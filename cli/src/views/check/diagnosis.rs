@@ -15,6 +15,7 @@ use kube::ResourceExt;
 use super::certificate;
 use super::{Check, State};
 use crate::cluster::bundle;
+use crate::cluster::cleanup::{cleaning, is_kept};
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::credentials;
 use crate::cluster::definitions::DEFINE;
@@ -382,6 +383,14 @@ fn cluster(cluster: &Cluster) -> Check {
         )
         .remedy(REPORT_SECRETS);
     }
+    if cluster.metadata.deletion_timestamp.is_some() {
+        let finalizers = cluster.finalizers().join(", ");
+        let message = format!("being deleted (finalizers: {finalizers})");
+        return match is_kept(cluster) {
+            true => Check::unhealthy(name, message + &cleaning(cluster)).remedy(lease::REMEDY),
+            false => Check::unhealthy(name, message),
+        };
+    }
     let Some(ready) = cluster.condition(condition::READY) else {
         return Check::unhealthy(name, "not processed by the controller yet").remedy(lease::REMEDY);
     };
@@ -405,10 +414,17 @@ fn cluster(cluster: &Cluster) -> Check {
         return Check::unhealthy(name, unmet.join("; "))
             .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced");
     }
+    if ready.observed_generation.is_some()
+        && ready.observed_generation < cluster.metadata.generation
+    {
+        return Check::unhealthy(name, "the last change is not applied yet").remedy(lease::REMEDY);
+    }
     let api = cluster.condition(condition::CLUSTERSET_API);
     match api.filter(|api| api.reason == Reason::ManagedByOther) {
-        Some(other) => Check::new(name, State::Warning, &other.message)
-            .remedy("stop one of the two controllers there; docs/clusterset.md#another-controller"),
+        Some(other) => Check::new(name, State::Warning, &other.message).remedy(
+            "stop one of the two controllers there, or delete the named object if the program does \
+             not run there; docs/clusterset.md#another-controller",
+        ),
         None => {
             let message = format!("{} ({})", ready.reason, ready.message);
             Check::healthy(name, message)

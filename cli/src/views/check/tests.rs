@@ -1,13 +1,15 @@
 use std::collections::BTreeMap;
 
-use causeway::api::SyncMode;
+use causeway::api::{Cluster, SyncMode, labels};
 use causeway::domain::{ClustersetKind, ServiceKey};
+use causeway_engine::messages::REPORT_SECRETS;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cluster::lease::Controller;
+use crate::cluster::lease::{Controller, REMEDY};
 use crate::cluster::token::Validity;
 use crate::fixtures::{cluster, condition, ready, synced};
 use crate::observe::connect::ConnectError;
@@ -348,6 +350,80 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
     crate::golden::check("check", golden);
 }
 
+fn deleted(mut cluster: Cluster, finalizer: &str) -> Cluster {
+    cluster.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    cluster.metadata.finalizers = Some(vec![finalizer.to_owned()]);
+    cluster
+}
+
+#[test]
+fn cluster_is_reported_with_its_cause_and_remedy() {
+    const OTHER_CONTROLLER: &str = "stop one of the two controllers there, or delete the named \
+        object if the program does not run there; docs/clusterset.md#another-controller";
+    let unreachable = cluster("a", json!([ready("False", "Unreachable", "refused")]));
+    let mut pull = synced("a");
+    pull.spec = from(json!({ "syncMode": "Pull" }));
+    let mut changed = synced("a");
+    changed.metadata.generation = Some(2);
+    let mut awaited = unreachable.clone();
+    awaited.metadata.generation = Some(2);
+    let other = condition("ClustersetAPI", "True", "ManagedByOther", "another manages");
+    let shared = cluster("a", json!([ready("True", "Synced", "watched"), other]));
+    for (cluster, state, said, remedy) in [
+        (
+            deleted(synced("a"), labels::FINALIZER),
+            State::Unhealthy,
+            "being deleted (finalizers: mcs.causeway.dev/cleanup)",
+            Some(REMEDY),
+        ),
+        (
+            deleted(unreachable.clone(), labels::FINALIZER),
+            State::Unhealthy,
+            "being deleted (finalizers: mcs.causeway.dev/cleanup): Unreachable (refused)",
+            Some(REMEDY),
+        ),
+        (
+            deleted(unreachable, "example.com/a"),
+            State::Unhealthy,
+            "being deleted (finalizers: example.com/a)",
+            None,
+        ),
+        (
+            deleted(pull, "example.com/a"),
+            State::Skipped,
+            "in Pull mode without credentials, so causeway does not serve it",
+            Some(REPORT_SECRETS),
+        ),
+        (
+            changed,
+            State::Unhealthy,
+            "the last change is not applied yet",
+            Some(REMEDY),
+        ),
+        (
+            awaited,
+            State::Unhealthy,
+            "Ready is False: Unreachable (refused)",
+            Some("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced"),
+        ),
+        (
+            shared,
+            State::Warning,
+            "another manages",
+            Some(OTHER_CONTROLLER),
+        ),
+    ] {
+        let installation = Installation {
+            clusters: Ok(vec![cluster]),
+            ..whole()
+        };
+        let checks = diagnose(&installation);
+        let found = checks.iter().find(|check| check.name == "cluster a");
+        let found = found.map(|check| (check.state, &*check.message, check.remedy.as_deref()));
+        assert_eq!(found, Some((state, said, remedy)));
+    }
+}
+
 fn is_good(check: &Check) -> bool {
     matches!(
         check.state,
@@ -422,7 +498,7 @@ fn members_of_a_karmada_control_plane_are_reported_by_their_answer() {
         (
             Err(ConnectError::NotAllowed("Unauthorized".to_owned())),
             State::Unhealthy,
-            "forbidden for the credentials on the hub: Unauthorized",
+            "forbidden: Unauthorized; if the hub stores these credentials, join it again",
         ),
         (
             Err(ConnectError::SecretForbidden("karmada-cluster".to_owned())),

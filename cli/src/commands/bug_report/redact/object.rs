@@ -46,7 +46,7 @@ fn object(redactor: &mut Redactor, mut fields: Map<String, Value>) -> Value {
             "data" | "stringData" | "binaryData" if holds_data => {
                 all(redactor, value, Secret::Data)
             }
-            "annotations" => annotations(redactor, value),
+            "annotations" | "exportedAnnotations" => annotations(redactor, value),
             "env" | "httpHeaders" => environment(redactor, value),
             "args" | "command" => arguments(redactor, value),
             // Headers authenticate requests.

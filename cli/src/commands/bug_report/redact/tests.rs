@@ -143,6 +143,9 @@ fn data_of_secrets_is_left_out_also_within_lists_and_headers_of_proxies_too() {
                     "data": {"token": left("YWJj")}, "stringData": {"a": left("b")},
                 },
                 {"kind": "ConfigMap", "data": {"kubeconfig": left("abc")}},
+                {"kind": "ServiceExport", "spec": {"exportedAnnotations": {
+                    "example.com/token": left("abc"), "mcs.causeway.dev/prefer": "any",
+                }}},
                 {"kind": "Cluster", "spec": {
                     "apiEndpoint": "https://a:6443",
                     "proxyURL": or("http://u:p@proxy:3128", "http://[left out]@proxy:3128"),

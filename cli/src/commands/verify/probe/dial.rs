@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use futures::future::{join, join_all};
+use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpStream, UdpSocket};
@@ -68,7 +68,8 @@ pub(super) async fn all(run: &str, services: Vec<Vec<Path>>) -> Result<ExitState
 }
 
 /// Dials each path, numbered by its service, and prints each outcome at once, and again if it
-/// changes. `nowhere` returns an address of no server for a destination of TCP.
+/// changes. Only a path that timed out changes. `nowhere` returns an address of no server for a
+/// destination of TCP.
 async fn dial_each(
     paths: Vec<(usize, Path)>,
     dial: impl AsyncFn(&Path) -> Outcome,
@@ -76,11 +77,17 @@ async fn dial_each(
     mut print: impl FnMut(&Dialled) -> Result<(), ProbeError>,
 ) -> Result<Vec<Dialled>, ProbeError> {
     let destinations = paths.iter().filter_map(|(_, path)| path.tcp_destination());
-    let accepted = accepted(destinations.map(&nowhere).collect());
+    let accepted = accepted(destinations.map(&nowhere).collect()).await;
+    let is_accepted = &|destination: SocketAddr| accepted.contains(&nowhere(destination));
     let dial = &dial;
     let dialled = stream::iter(paths).map(|(service, path)| async move {
         let begun = Instant::now();
-        let outcome = dial(&path).await;
+        let outcome = match dial(&path).await {
+            Outcome::Works if path.tcp_destination().is_some_and(is_accepted) => {
+                Outcome::Intercepted
+            }
+            outcome => outcome,
+        };
         let milliseconds = begun.elapsed().as_millis();
         Dialled {
             service,
@@ -90,18 +97,11 @@ async fn dial_each(
         }
     });
     let mut dialling = pin!(dialled.buffer_unordered(AT_ONCE));
-    let dialled = async {
-        let mut all = Vec::new();
-        while let Some(one) = dialling.next().await {
-            print(&one)?;
-            all.push(one);
-        }
-        Ok::<_, ProbeError>(all)
-    };
-    let (accepted, dialled) = join(accepted, dialled).await;
-    let mut dialled = dialled?;
-    let is_accepted = |destination| accepted.contains(&nowhere(destination));
-    mark_intercepted(&mut dialled, is_accepted, &mut print)?;
+    let mut dialled = Vec::new();
+    while let Some(one) = dialling.next().await {
+        print(&one)?;
+        dialled.push(one);
+    }
     find_missing_routes(&mut dialled, PAUSE, dial, print).await?;
     Ok(dialled)
 }
@@ -119,32 +119,20 @@ fn nowhere(destination: SocketAddr) -> SocketAddr {
     (address, destination.port()).into()
 }
 
-/// Returns those of the first [`MAX_NOWHERE`] destinations to which a connection is made.
+/// Returns those of the first [`MAX_NOWHERE`] destinations to which a connection is made. If there
+/// is one, also returns the destinations beyond these: a connection to them may be made, too.
 async fn accepted(destinations: BTreeSet<SocketAddr>) -> BTreeSet<SocketAddr> {
-    let destinations = destinations.into_iter().take(MAX_NOWHERE);
-    let connected = destinations.map(|destination| async move {
+    let connected = destinations.iter().take(MAX_NOWHERE);
+    let connected = connected.map(|&destination| async move {
         let connected = timeout(ACCEPTED_WITHIN, TcpStream::connect(destination)).await;
         matches!(connected, Ok(Ok(_))).then_some(destination)
     });
-    join_all(connected).await.into_iter().flatten().collect()
-}
-
-/// Marks the paths of TCP that work, and whose destination `is_accepted` wherever it is. Prints the
-/// outcomes that change.
-fn mark_intercepted(
-    dialled: &mut [Dialled],
-    is_accepted: impl Fn(SocketAddr) -> bool,
-    mut print: impl FnMut(&Dialled) -> Result<(), ProbeError>,
-) -> Result<(), ProbeError> {
-    let is_intercepted = |one: &Dialled| {
-        let destination = one.path.tcp_destination();
-        one.outcome == Outcome::Works && destination.is_some_and(&is_accepted)
-    };
-    for one in dialled.iter_mut().filter(|one| is_intercepted(one)) {
-        one.outcome = Outcome::Intercepted;
-        print(one)?;
+    let connected = join_all(connected).await.into_iter().flatten();
+    let mut accepted: BTreeSet<_> = connected.collect();
+    if !accepted.is_empty() {
+        accepted.extend(destinations.into_iter().skip(MAX_NOWHERE));
     }
-    Ok(())
+    accepted
 }
 
 /// Retries one path to each of [`MAX_RETRIED`] providers that timed out, alone and after `pause`.
@@ -354,39 +342,17 @@ mod tests {
         drop(closed);
         let accepting = accepted([open, refused].into()).await;
         assert_eq!(accepting, BTreeSet::from([open]));
-
-        let works = |port, protocol| Dialled {
-            service: 0,
-            path: Path::ClusterIp {
-                address: Ipv4Addr::LOCALHOST.into(),
-                port,
-                protocol,
-            },
-            outcome: Outcome::Works,
-            milliseconds: 1,
-        };
-        let mut refused = works(80, Protocol::Tcp);
-        refused.outcome = Outcome::Refused;
-        let mut dialled = [
-            works(80, Protocol::Tcp),
-            works(81, Protocol::Tcp),
-            works(80, Protocol::Udp),
-            refused,
-        ];
-        let accepted = SocketAddr::from((NOWHERE_V4, 80));
-        let is_accepted = |destination| nowhere(destination) == accepted;
-        let mut printed = Vec::new();
-        let print = |one: &Dialled| {
-            printed.push(one.clone());
-            Ok(())
-        };
-        mark_intercepted(&mut dialled, is_accepted, print).expect("printed");
-        assert_eq!(printed, dialled[..1]);
-        let outcomes = dialled.map(|one| one.outcome);
-        let works = Outcome::Works;
-        let expected = [Outcome::Intercepted, works.clone(), works, Outcome::Refused];
-        assert_eq!(outcomes, expected);
         assert_eq!(Outcome::Intercepted.works(), None);
+
+        let others = |first: u16| {
+            let ports = first..=9;
+            ports.map(|port| SocketAddr::from((Ipv6Addr::LOCALHOST, port)))
+        };
+        let none = accepted(others(1).collect()).await;
+        assert_eq!(none, BTreeSet::new());
+        let some = accepted(others(1).chain([open]).collect()).await;
+        let expected: BTreeSet<_> = others(8).chain([open]).collect();
+        assert_eq!(some, expected);
     }
 
     #[tokio::test]
@@ -397,7 +363,7 @@ mod tests {
         let refusing = closed.local_addr().expect("an address");
         drop(closed);
         let nowhere = |destination: SocketAddr| match destination.port() {
-            80 => accepting,
+            80 | 82 => accepting,
             _ => refusing,
         };
         let path = |port, protocol| {
@@ -413,21 +379,24 @@ mod tests {
             path(80, Protocol::Tcp),
             path(81, Protocol::Tcp),
             path(80, Protocol::Udp),
+            path(82, Protocol::Tcp),
         ];
-        let works = async |_: &Path| Outcome::Works;
+        let dial = async |path: &Path| match path.tcp_destination() {
+            Some(destination) if destination.port() == 82 => Outcome::Refused,
+            _ => Outcome::Works,
+        };
         let mut printed = Vec::new();
         let print = |one: &Dialled| {
             printed.push(one.clone());
             Ok(())
         };
-        let dialled = dial_each(paths, works, nowhere, print).await;
+        let dialled = dial_each(paths, dial, nowhere, print).await;
         let dialled = dialled.expect("printed");
         let unknown = dialled.iter().filter(|one| one.outcome.works().is_none());
-        let unknown: Vec<_> = unknown.cloned().collect();
-        let shown: Vec<_> = unknown.iter().map(|one| one.path.to_string()).collect();
+        let shown: Vec<_> = unknown.map(|one| one.path.to_string()).collect();
         assert_eq!(shown, ["ClusterIP 127.0.0.1:80"]);
-        assert_eq!((dialled.len(), printed.len()), (3, 4));
-        assert_eq!(printed[3..], unknown);
+        assert_eq!(dialled.len(), 4);
+        assert_eq!(printed, dialled);
     }
 
     #[tokio::test]
