@@ -284,7 +284,7 @@ async fn account_that_is_created_again_is_used(
     let delete = ["delete", "serviceaccount", "causeway", "-n", NAMESPACE];
     edge.kubectl(delete).await.ok();
     let said = stage
-        .says("False|InvalidConfiguration|its agent gives no credentials")
+        .says("False|Unreachable|its agent gives no credentials")
         .await;
     assert!(said.contains("causeway-system/causeway"), "{said}");
     assert!(said.contains("not found"), "{said}");
