@@ -5,8 +5,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::time::Duration;
 
+use causeway::api::absence::absent_object;
 use causeway::target::{PROXY_CA_BUNDLE, ProxyError};
-use causeway_engine::model::{Failure, FailureKind, absent_object};
+use causeway_engine::model::{Failure, FailureKind};
 use http::StatusCode;
 
 /// A result whose error is one of a client.

@@ -22,7 +22,7 @@ mod write;
 
 pub use self::cluster_id::ReportedId;
 pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Needs, Signal, Term};
-pub use self::failure::{Failure, FailureKind, absent_object};
+pub use self::failure::{Failure, FailureKind};
 pub(crate) use self::hub_objects::{HubDnsEndpoint, RecordedTargets};
 pub use self::hub_objects::{HubExport, HubImport, HubNamespace};
 pub use self::item::Item;

@@ -32,7 +32,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{
-    ClusterName, ExposureType, MultiClusterService, ServiceKey, ServicePort, Unreachable,
+    ClusterName, ClusterSelection, ExposureType, MultiClusterService, ServiceKey, ServicePort,
+    Unreachable,
 };
 
 use self::capabilities::Capabilities;
@@ -265,14 +266,24 @@ impl Native<'_> {
         placement: &Placement,
         members: &BTreeMap<ClusterName, DesiredMember>,
     ) -> EntryClusters {
-        let Inputs { index, key, .. } = self.inputs;
-        let left_out = placement.left_out_of(&spec.consumers);
-        let held = left_out.filter(|name| !index.is_left_out(name, key));
+        let held = self.held(placement, &spec.consumers);
         let names: Vec<_> = placement.consumers().chain(held).collect();
         let uses = self.uses(names.iter().copied());
         let objects = members.iter();
         let objects = objects.map(|(name, member)| (name, (&*member.offered, &member.copies)));
         EntryClusters::of(request, &names, &objects.collect(), uses)
+    }
+
+    /// Lists the clusters of a selection that have lost their credentials while a member holds
+    /// copies from them.
+    fn held<'p>(
+        &self,
+        placement: &'p Placement,
+        selection: &ClusterSelection,
+    ) -> impl Iterator<Item = &'p ClusterName> {
+        let Inputs { index, key, .. } = self.inputs;
+        let left_out = placement.left_out_of(selection);
+        left_out.filter(move |name| !index.is_left_out(name, key))
     }
 
     /// Decides how the service uses its providers. A cluster that lost its credentials is among
@@ -453,8 +464,7 @@ impl Native<'_> {
         let suspected = index.suspected_clusters();
         let named = placement.providers();
         let named = named.filter(|name| !suspected.contains(*name));
-        let left_out = placement.left_out_of(&spec.providers);
-        let held = left_out.filter(|name| !index.is_left_out(name, self.inputs.key));
+        let held = self.held(placement, &spec.providers);
         let provider = |name| {
             let member = uses.member(index, self.inputs.key, name).ok()?;
             let service = member.and_then(|member| member.service(self.inputs.key));

@@ -463,14 +463,20 @@ impl Lane {
     /// Returns the first place of the namespace whose turn it is.
     fn take_turn(&mut self) -> Option<u64> {
         let last = self.last_namespace.as_ref();
-        let after = last.map_or(Bound::Unbounded, Bound::Excluded);
-        let later = self
-            .of_namespaces
-            .range::<Arc<str>, _>((after, Bound::Unbounded));
-        let (namespace, places) = later.chain(&self.of_namespaces).next()?;
-        self.last_namespace = Some(namespace.clone());
-        places.first().copied()
+        let (namespace, places) = in_turn(&self.of_namespaces, last).next()?;
+        let (namespace, place) = (namespace.clone(), places.first().copied());
+        self.last_namespace = Some(namespace);
+        place
     }
+}
+
+/// Lists the entries in turn: first those after the one that had the last turn.
+fn in_turn<'a, K: Ord, V>(
+    all: &'a BTreeMap<K, V>,
+    last: Option<&'a K>,
+) -> impl Iterator<Item = (&'a K, &'a V)> {
+    let after = last.map_or(Bound::Unbounded, Bound::Excluded);
+    all.range::<K, _>((after, Bound::Unbounded)).chain(all)
 }
 
 /// Returns the namespace of a service, or the name of a Cluster.
@@ -573,13 +579,8 @@ impl ClusterQueue {
     /// retained. While only the reserve is left, it is the turn of frugal providers.
     fn next(&mut self, now: Instant, limits: WriteLimits) -> Option<Waiting> {
         let last = self.last_provider.as_ref();
-        let after = last.map_or(Bound::Unbounded, Bound::Excluded);
-        let later = self
-            .of_providers
-            .range::<Box<str>, _>((after, Bound::Unbounded));
-        let mut in_turn = later.chain(&self.of_providers);
         let has_tokens = |provider: &str| self.tokens >= self.needed(provider, now, limits);
-        let (provider, _) = in_turn.find(|(name, _)| has_tokens(name))?;
+        let (provider, _) = in_turn(&self.of_providers, last).find(|(name, _)| has_tokens(name))?;
         let provider = provider.clone();
         let place = self.of_providers.get_mut(&provider)?.take_turn()?;
         let item = &self.waiting.get(&place)?.item;

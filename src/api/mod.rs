@@ -7,6 +7,7 @@
     reason = "every printcolumn of kube's derive names a type_ and a json_path of its own"
 )]
 
+pub mod absence;
 pub mod bounds;
 pub mod cluster;
 pub mod cluster_profile;

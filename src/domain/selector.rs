@@ -70,6 +70,14 @@ impl ClusterSelector {
         }
     }
 
+    /// Returns the selectors that an import copies: none if one breaks a rule.
+    pub fn copied(all: &[api::ClusterSelector]) -> &[api::ClusterSelector] {
+        match Self::read_all(all) {
+            Ok(_) => all,
+            Err(_) => &[],
+        }
+    }
+
     /// Path of the selectors in an export.
     pub const PATH: &str = "spec.clusterSelectors";
 

@@ -199,15 +199,12 @@ where
         let unread = objects.iter().filter(|(_, object)| object.is_none());
         let unread: Vec<_> = unread.map(|((id, _), _)| *id).collect();
         // An object that cannot be read exists: only a person confirms deletions by such a list.
-        let (is_proof, keeps, lacks) = {
-            let guard = self.guard();
-            let is_proof = unread.is_empty() || guard.is_confirmed_by_person();
-            let keeps = guard.has_observed(unread.into_iter());
-            (is_proof, keeps, guard.is_lacking(&present))
-        };
-        let now = Instant::now().into_std();
-        let is_suspect = went_back || (keeps && lacks);
         let mut guard = self.guard();
+        let is_proof = unread.is_empty() || guard.is_confirmed_by_person();
+        let keeps = guard.has_observed(unread.into_iter());
+        let lacks = guard.is_lacking(&present);
+        let is_suspect = went_back || (keeps && lacks);
+        let now = Instant::now().into_std();
         let mut conclusion = guard.observe_list(present, is_suspect, begun.into_std(), now);
         if let Conclusion::Accepted { confirms } = &mut conclusion
             && *confirms

@@ -1,6 +1,6 @@
 //! Evidence that the lists of one watch give.
 
-use crate::model::{Failure, Signal, Term, TimePoint};
+use crate::model::{Failure, FailureKind, Signal, Term, TimePoint};
 
 /// Lists of one watch: whether the objects that they lack are deleted, and how many of those
 /// deletions are suspended.
@@ -56,6 +56,13 @@ impl ListEvidence {
     /// Whether a second list of this watch confirmed the first.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.state == ListState::Confirmed
+    }
+
+    /// Returns the failure of the watch if only a person can end it. Other failures pass, or are
+    /// those of the member.
+    pub(crate) fn lasting_failure(&self) -> Option<&Failure> {
+        let failure = self.failure.as_ref();
+        failure.filter(|failure| failure.kind == FailureKind::Forbidden)
     }
 
     /// Returns the deletions that its relists suggest and that are suspended.

@@ -20,6 +20,8 @@ pub(crate) struct MemberEvidence {
     pub namespaces: ListEvidence,
     /// Lists of its Nodes, where these are read.
     pub nodes: ListEvidence,
+    /// Lists of the reports on its paths, where these are read.
+    pub paths: ListEvidence,
     /// Lists of its ServiceExports.
     pub exports: ListEvidence,
     /// Lists of its ServiceImports.
@@ -69,12 +71,15 @@ impl MemberEvidence {
         self.of_slices().all(ListEvidence::is_listed)
     }
 
+    /// Whether all lists of EndpointSlices are those of the current watches.
+    pub(crate) fn slices_are_current(&self) -> bool {
+        self.of_slices().all(ListEvidence::is_current)
+    }
+
     /// Whether all lists of EndpointSlices are those of the current watches, and initial lists
     /// alone show which are absent.
     pub(crate) fn slices_are_unconfirmed(&self) -> bool {
-        let mut unconfirmed = self.of_slices();
-        self.of_slices().all(ListEvidence::is_current)
-            && unconfirmed.any(ListEvidence::is_unconfirmed)
+        self.slices_are_current() && self.of_slices().any(ListEvidence::is_unconfirmed)
     }
 
     /// Whether complete lists of Services and EndpointSlices were observed.
@@ -84,8 +89,7 @@ impl MemberEvidence {
 
     /// Whether all lists were observed that are compared with the sources that copies record.
     pub(crate) fn is_compared(&self, serves_exports: bool) -> bool {
-        self.of_slices().all(ListEvidence::is_current)
-            && (self.exports.is_current() || !serves_exports)
+        self.slices_are_current() && (self.exports.is_current() || !serves_exports)
     }
 
     /// Marks the next lists as initial ones, from other watches. Returns true if lists were

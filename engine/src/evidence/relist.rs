@@ -275,12 +275,12 @@ impl DeletionGuard {
 
     /// Whether a list that is due, or that a person requested, lacks the objects that the one
     /// before lacked, and few others, none of them with finalizers.
-    fn is_confirmed(&self, loss: &Loss, by_person: bool, now: Instant) -> bool {
+    fn is_confirmed(&self, loss: &Loss, by_person: bool, begun: Instant) -> bool {
         let has_finalizers = |id: &Id| self.observed.get(id).is_some_and(|one| one.has_finalizers);
         self.suspended.as_ref().is_some_and(|before| {
             let (suspended, is_due) = match by_person {
                 true => (&before.last, true),
-                false => (&before.objects, now >= before.confirm_at),
+                false => (&before.objects, begun >= before.confirm_at),
             };
             let mut others = loss.missing.difference(suspended);
             is_due && !is_large_loss(others.clone().count(), loss.of) && !others.any(has_finalizers)

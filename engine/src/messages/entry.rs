@@ -29,66 +29,62 @@ impl NoEntry {
 
 impl Why {
     fn words(self, key: &ServiceKey, provider: &ClusterName) -> (String, String) {
-        let ServiceKey { namespace, name } = key;
+        (self.cause(key, provider), self.remedy(key, provider))
+    }
+
+    fn cause(self, key: &ServiceKey, provider: &ClusterName) -> String {
         let service = format!("Service {key} of {provider}");
+        match self {
+            Self::ExternalName => {
+                format!("{service} is of type ExternalName, and has no endpoints")
+            }
+            Self::PortsRefused => {
+                format!("the load balancer of {service} reports an error of each port")
+            }
+            Self::Terminating => {
+                format!("{service} is terminating, and its load balancer is being removed")
+            }
+            Self::Headless => {
+                format!("Service {key} is headless, and its names lead to pods alone")
+            }
+            Self::NoSelector => format!("{service} has no selector and no entry of its own"),
+            Self::AddressOfCopies => format!(
+                "the virtual address of {service} leads to other clusters too, for {provider} consumes the service, and the Service has no selector"
+            ),
+            Self::NoLoadBalancer => format!("{service} is not of type LoadBalancer"),
+            Self::NoNode => format!("the EndpointSlices of {service} name no node"),
+            Self::NotSelected => {
+                format!("the selector of {service} finds none of its endpoints")
+            }
+            Self::NoAddress => format!(
+                "no node of {provider} has an address of the declared kind and a family of Service {key}"
+            ),
+            Self::HoldsCopies => format!(
+                "the load balancer of {service} leads to other clusters too, for {provider} consumes the service"
+            ),
+        }
+    }
+
+    fn remedy(self, key: &ServiceKey, provider: &ClusterName) -> String {
+        let ServiceKey { namespace, name } = key;
         let patch = |spec: &str| patch_service(provider, key, spec);
-        let describe = || in_cluster(provider, key, format_args!("describe service {name}"));
         let local = r#""type":"NodePort","externalTrafficPolicy":"Local""#;
         match self {
-            Self::ExternalName => (
-                format!("{service} is of type ExternalName, and has no endpoints"),
-                patch(r#""type":"ClusterIP","externalName":null"#),
+            Self::ExternalName => patch(r#""type":"ClusterIP","externalName":null"#),
+            Self::PortsRefused | Self::Terminating => {
+                in_cluster(provider, key, format_args!("describe service {name}"))
+            }
+            Self::Headless => of_headless(key, provider),
+            Self::NoSelector | Self::NotSelected => patch(local),
+            Self::AddressOfCopies => format!(
+                "kubectl -n {namespace} annotate multiclusterservice {name} {}, and {}",
+                reach(),
+                patch(local)
             ),
-            Self::PortsRefused => (
-                format!("the load balancer of {service} reports an error of each port"),
-                describe(),
-            ),
-            Self::Terminating => (
-                format!("{service} is terminating, and its load balancer is being removed"),
-                describe(),
-            ),
-            Self::Headless => (
-                format!("Service {key} is headless, and its names lead to pods alone"),
-                of_headless(key, provider),
-            ),
-            Self::NoSelector => (
-                format!("{service} has no selector and no entry of its own"),
-                patch(local),
-            ),
-            Self::AddressOfCopies => (
-                format!(
-                    "the virtual address of {service} leads to other clusters too, for {provider} consumes the service, and the Service has no selector"
-                ),
-                format!(
-                    "kubectl -n {namespace} annotate multiclusterservice {name} {}, and {}",
-                    reach(),
-                    patch(local)
-                ),
-            ),
-            Self::NoLoadBalancer => (
-                format!("{service} is not of type LoadBalancer"),
-                patch(r#""type":"LoadBalancer""#),
-            ),
-            Self::NoNode => (
-                format!("the EndpointSlices of {service} name no node"),
-                patch(r#""type":"NodePort","externalTrafficPolicy":"Cluster""#),
-            ),
-            Self::NotSelected => (
-                format!("the selector of {service} finds none of its endpoints"),
-                patch(local),
-            ),
-            Self::NoAddress => (
-                format!(
-                    "no node of {provider} has an address of the declared kind and a family of Service {key}"
-                ),
-                format!("in {provider}: kubectl get nodes -o wide"),
-            ),
-            Self::HoldsCopies => (
-                format!(
-                    "the load balancer of {service} leads to other clusters too, for {provider} consumes the service"
-                ),
-                patch(r#""externalTrafficPolicy":"Local""#),
-            ),
+            Self::NoLoadBalancer => patch(r#""type":"LoadBalancer""#),
+            Self::NoNode => patch(r#""type":"NodePort","externalTrafficPolicy":"Cluster""#),
+            Self::NoAddress => format!("in {provider}: kubectl get nodes -o wide"),
+            Self::HoldsCopies => patch(r#""externalTrafficPolicy":"Local""#),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::fmt;
 
+use causeway::api::absence::absent_object;
 use causeway::api::bounds;
 use kube::core::Status;
 
@@ -206,16 +207,6 @@ impl fmt::Display for Failure {
 }
 
 impl StdError for Failure {}
-
-/// Returns the name of the object that does not exist according to a Status.
-///
-/// A proxy may answer 404 to anything. An API server names the object in a Status of reason
-/// NotFound; no other 404 is evidence of a deletion.
-pub fn absent_object(status: &Status) -> Option<&str> {
-    let details = status.details.as_ref()?;
-    let is_absence = status.code == 404 && status.reason == "NotFound" && !details.name.is_empty();
-    is_absence.then_some(&*details.name)
-}
 
 /// Returns the failure of an admission webhook, with the webhook's name. Drops the rest of the
 /// text, which contains addresses and ports.

@@ -1,12 +1,13 @@
 //! Application of events, and of the answers to writes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
 use super::hub::Change;
-use super::member::{Changed, DerivedRefusal, Member};
+use super::member::{Changed, DerivedRefusal, Member, Membership, OtherController};
 use crate::evidence::initial_list::CompleteList;
 use crate::model::map::HashSet;
 use crate::model::{
@@ -23,6 +24,50 @@ pub struct RejectedWrite<'a> {
     pub write: &'a Write,
     /// Reason of the rejection.
     pub failure: &'a Failure,
+}
+
+/// State of a member that its services depend on.
+#[derive(PartialEq)]
+struct Standing {
+    state: MemberState,
+    membership: Membership,
+    /// Namespace that is left to another controller; `Some(None)` if all are.
+    left: Option<Option<Arc<str>>>,
+    slices_are_current: bool,
+    is_compared: bool,
+}
+
+impl Standing {
+    fn of(member: &Member) -> Self {
+        let other = member.other_controller();
+        Self {
+            state: member.member_state(),
+            membership: member.membership(),
+            left: other.map(|other| (!other.is_everywhere).then_some(other.object.namespace)),
+            slices_are_current: member.slices_are_current(),
+            is_compared: member.is_compared(),
+        }
+    }
+}
+
+/// State of a member that the status of its Cluster reports.
+#[derive(PartialEq)]
+struct Remarks {
+    suspended_deletions: usize,
+    nodes_failure: Option<Failure>,
+    paths_failure: Option<Failure>,
+    other_controller: Option<OtherController>,
+}
+
+impl Remarks {
+    fn of(member: &Member) -> Self {
+        Self {
+            suspended_deletions: member.suspended_deletions().count,
+            nodes_failure: member.lasting_nodes_failure().cloned(),
+            paths_failure: member.lasting_paths_failure().cloned(),
+            other_controller: member.other_controller(),
+        }
+    }
 }
 
 impl Index {
@@ -99,24 +144,7 @@ impl Index {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
-        let stand = |member: &Member| {
-            let other = member.other_controller();
-            let left = other.map(|other| (!other.is_everywhere).then_some(other.object.namespace));
-            let are_current = (member.slices_are_current(), member.is_compared());
-            (
-                member.member_state(),
-                member.membership(),
-                left,
-                are_current,
-            )
-        };
-        let remarks = |member: &Member| {
-            let suspended = member.suspended_deletions().count;
-            let nodes = member.lasting_nodes_failure().cloned();
-            let paths = member.lasting_paths_failure().cloned();
-            (suspended, nodes, paths, member.other_controller())
-        };
-        let (stood, before) = (stand(member), remarks(member));
+        let (stood, before) = (Standing::of(member), Remarks::of(member));
         let identity = member.identity.clone();
         let by_node_ports = member.exports_by_node_ports();
         let scope = member.slice_scope().clone();
@@ -124,7 +152,7 @@ impl Index {
         let of_id = matches!(event, MemberEvent::ClusterId(_));
         let is_list = lists_natives(&event);
         let changed = member.apply(event, now);
-        let stands = stand(member);
+        let stands = Standing::of(member);
         let (is_new, is_rescoped) = (member.identity != identity, *member.slice_scope() != scope);
         self.node_needs_changed |= member.exports_by_node_ports() != by_node_ports;
         if let Some(list) = list {
@@ -136,17 +164,17 @@ impl Index {
         if is_new {
             self.find_duplicates();
         }
-        if self.members.get(name).map(remarks) != Some(before) {
+        if self.members.get(name).map(Remarks::of) != Some(before) {
             self.mark(Item::Cluster(name.clone()));
         }
         if of_id {
             self.note_reported_id(name);
         }
         if is_new || stands != stood {
-            self.mark_state(name, &stands.0);
+            self.mark_state(name, &stands.state);
         }
         let priority = match is_list {
-            true if stood.0 != MemberState::Synced => Priority::Settling,
+            true if stood.state != MemberState::Synced => Priority::Settling,
             true => Priority::Low,
             false => Priority::High,
         };

@@ -46,7 +46,7 @@ use crate::model::map::{HashMap, HashSet};
 use crate::model::served::{Served, ServedImports};
 use crate::model::slice::{AddressType, CopiedSlice, SourceSlice, SourceVersion, Uid};
 use crate::model::{
-    Configuration, Failure, FailureKind, Generation, Identity, MemberState, ReportedId, TimePoint,
+    Configuration, Failure, Generation, Identity, MemberState, ReportedId, TimePoint,
 };
 
 /// Observed state of a member.
@@ -80,8 +80,6 @@ pub struct Member {
     namespaces: Namespaces,
     nodes: Nodes,
     paths: Paths,
-    /// Failure of the watch of the reports on its paths, while it fails.
-    paths_failure: Option<Failure>,
     /// Evidence of what is absent from it.
     pub(super) evidence: MemberEvidence,
     probe_failure: Option<Failure>,
@@ -461,14 +459,12 @@ impl Member {
     /// Returns the failure of the watch of its Nodes if only a person can end it. Other failures
     /// pass, or are those of the member.
     pub(crate) fn lasting_nodes_failure(&self) -> Option<&Failure> {
-        let failure = self.nodes_failure();
-        failure.filter(|failure| failure.kind == FailureKind::Forbidden)
+        self.evidence.nodes.lasting_failure()
     }
 
     /// Returns the failure of the watch of the reports on its paths if only a person can end it.
     pub(crate) fn lasting_paths_failure(&self) -> Option<&Failure> {
-        let failure = self.paths_failure.as_ref();
-        failure.filter(|failure| failure.kind == FailureKind::Forbidden)
+        self.evidence.paths.lasting_failure()
     }
 
     /// Returns the keys of all ServiceExports and ServiceImports of the member; some more than

@@ -777,6 +777,11 @@ fn new_leader_retains_imports_of_exports_that_it_could_not_observe() {
     leader.on("member1", export("foo")).settle();
     let copies = |env: &mut Environment| env.server("member2").all(Kind::Slice).count();
     let held = copies(&mut leader);
+    let assert_held = |env: &mut Environment, case: &str| {
+        let is_imported = env.server("member2").all(Kind::Import).next().is_some();
+        assert!(is_imported, "{case}");
+        assert_eq!(copies(env), held, "{case}");
+    };
 
     let rows: [(&str, Change); 3] = [
         ("member lost", |env| env.lose("member1")),
@@ -800,18 +805,10 @@ fn new_leader_retains_imports_of_exports_that_it_could_not_observe() {
             }
         }
         env.pass(Duration::from_secs(600));
-        assert!(
-            env.server("member2").all(Kind::Import).next().is_some(),
-            "{case}"
-        );
-        assert_eq!(copies(&mut env), held, "{case}");
+        assert_held(&mut env, case);
         env.index.engage(&name("member1"), 2, None);
         env.introduce("member1").pass(Duration::from_secs(60));
-        assert!(
-            env.server("member2").all(Kind::Import).next().is_some(),
-            "{case}"
-        );
-        assert_eq!(copies(&mut env), held, "{case}");
+        assert_held(&mut env, case);
     }
 }
 

@@ -36,6 +36,16 @@ fn wide() -> Desk {
     })
 }
 
+/// Returns a desk that sends four writes at once.
+fn of_four_places() -> Desk {
+    desk(WriteLimits {
+        qps: 1000.0,
+        burst: 4.0,
+        width: 4,
+        ..LIMITS
+    })
+}
+
 fn item(service: &str) -> Item {
     Item::Service(ServiceKey::new("shop", service))
 }
@@ -496,12 +506,7 @@ fn copy(provider: &str, slice: &str) -> Write {
 
 #[test]
 fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
-    let mut desk = desk(WriteLimits {
-        qps: 1000.0,
-        burst: 4.0,
-        width: 4,
-        ..LIMITS
-    });
+    let mut desk = of_four_places();
     let now = desk.now.instant;
     let mut enqueue = |provider: &str, slice: &str| {
         let (cluster, item) = (cluster("member1"), item(slice));
@@ -525,12 +530,7 @@ fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
 
 #[test]
 fn namespaces_take_turns_so_that_a_flood_of_one_delays_no_other() {
-    let mut desk = desk(WriteLimits {
-        qps: 1000.0,
-        burst: 4.0,
-        width: 4,
-        ..LIMITS
-    });
+    let mut desk = of_four_places();
     let now = desk.now.instant;
     let of = |namespace: &str, service: &str| ServiceKey::new(namespace, service);
     let mut enqueue = |key: ServiceKey| {

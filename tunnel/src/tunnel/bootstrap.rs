@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use causeway::api::absence::absent_object;
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use causeway::domain::enrolment::{
@@ -11,7 +12,6 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
-use kube::core::Status;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
@@ -124,7 +124,7 @@ impl Bootstraps {
     ) -> Result<Option<Secret>, BootstrapError> {
         let found = match timeout(REQUEST, self.0.get(name)).await? {
             Ok(secret) => Some(secret),
-            Err(kube::Error::Api(status)) if is_absence(&status, name) => None,
+            Err(kube::Error::Api(status)) if absent_object(&status) == Some(name) => None,
             Err(error) => return Err(Box::new(error).into()),
         };
         let is_of = |secret: &Secret| {
@@ -133,13 +133,6 @@ impl Bootstraps {
         };
         Ok(found.filter(is_of))
     }
-}
-
-/// Whether the hub answered that the object of this name does not exist. A front end that has lost
-/// its backend answers 404 too, and names no object.
-fn is_absence(status: &Status, name: &str) -> bool {
-    let details = status.details.as_ref();
-    status.reason == "NotFound" && details.is_some_and(|details| details.name == name)
 }
 
 /// Checks the token for a key. Returns whether that key has used it. A token that another key has

@@ -24,7 +24,7 @@ pub(super) fn said(env: &Environment) -> String {
 }
 
 fn is_left_alone(env: &Environment) -> bool {
-    env.log().iter().all(|line| line.starts_with("hub"))
+    env.member_log().is_empty()
 }
 
 fn failed(kind: FailureKind) -> HubEvent {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::domain::path::PathLease;
 use causeway::domain::{KubernetesVersion, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 
@@ -63,7 +62,10 @@ impl Member {
                 self.read_exports_again(&changed.namespaces);
             }
             MemberEvent::Nodes(signal) => self.apply_nodes(signal, &mut changed, now),
-            MemberEvent::Paths(signal) => self.apply_paths(signal, &mut changed, now),
+            MemberEvent::Paths(signal) => {
+                self.evidence.paths.observe(&signal, now);
+                changed.paths = self.paths.apply(signal, now);
+            }
         }
         let services = &self.services;
         let has = |key: &ServiceKey| services.view(key).is_some();
@@ -213,20 +215,6 @@ impl Member {
         let before = state(&self.evidence.nodes);
         self.evidence.nodes.observe(&signal, now);
         changed.nodes = self.nodes.apply(signal) || state(&self.evidence.nodes) != before;
-    }
-
-    fn apply_paths(
-        &mut self,
-        signal: Signal<Option<PathLease>>,
-        changed: &mut Changed,
-        now: TimePoint,
-    ) {
-        match &signal {
-            Signal::Failed(failure) => failure.clone().note(&mut self.paths_failure),
-            Signal::Connected => self.paths_failure = None,
-            _ => {}
-        }
-        changed.paths = self.paths.apply(signal, now);
     }
 
     fn note_awaited_slices(&mut self, changed: &HashSet<ServiceKey>, now: TimePoint) {

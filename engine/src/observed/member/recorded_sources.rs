@@ -7,7 +7,6 @@ use string_cache::DefaultAtom;
 use super::Member;
 use super::by_name::ByName;
 use crate::evidence::initial_list::{InitialLists, RecordedByProvider, RecordedSources, hash};
-use crate::evidence::list::ListEvidence;
 use crate::model::map::HashSet;
 use crate::model::slice::{CopiedSlice, Exposure};
 
@@ -96,7 +95,7 @@ impl Member {
 
     /// Whether the lists of its EndpointSlices are those of the current watches.
     pub(in crate::observed) fn slices_are_current(&self) -> bool {
-        self.evidence.of_slices().all(ListEvidence::is_current)
+        self.evidence.slices_are_current()
     }
 
     /// Whether the lists of its EndpointSlices and ServiceExports are those of the current watches,

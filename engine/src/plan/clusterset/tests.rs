@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, drained, export, foo, forged, import, mcs, namespace,
-    service, slice,
+    permitted, service, slice,
 };
 use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, GRACE, env, member_event};

@@ -183,12 +183,7 @@ fn a_port_that_is_renamed_is_renamed_everywhere_where_its_name_was_not_listed() 
                 .as_deref(),
             Some("web")
         );
-        assert!(
-            !env.log()
-                .contains(&"member2 delete EndpointSlice".to_owned()),
-            "{:?}",
-            env.log()
-        );
+        env.assert_writes(|line| line != "member2 delete EndpointSlice");
         assert!(env.is_ready("foo"));
     }
 }

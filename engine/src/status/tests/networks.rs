@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::{exposure, foo, minute, ready};
-use crate::fixtures::objects::{Kind, cluster, export, source};
+use crate::fixtures::objects::{Kind, Object, cluster, export, source};
 use crate::fixtures::{Environment, env, server};
 use crate::model::{Failure, FailureKind, MemberEvent, Signal};
 
@@ -52,52 +52,64 @@ fn ready_of_a_cluster_names_a_network_that_is_no_dns_label() {
     env.assert_at_rest();
 }
 
-#[test]
-fn ready_of_a_cluster_reports_nodes_that_may_not_be_read() {
-    let failed = |kind| MemberEvent::Nodes(Signal::Failed(Failure::new(kind, "no")));
-    let forbidden = "its Nodes cannot be watched (no), so clusters of other networks do not reach \
-                     its pods by node ports; in member1: kubectl apply -f \
-                     manifests/member/networks.yaml";
-    let mut env = annotated(&json!({labels::NETWORK: "edge", labels::REACH: "node-ports"}));
+/// Returns the report of a watch that fails in that way, or of one that is connected.
+fn watch<K>(failure: Option<FailureKind>) -> Signal<K> {
+    failure.map_or(Signal::Connected, |kind| {
+        Signal::Failed(Failure::new(kind, "no"))
+    })
+}
+
+/// Asserts that Ready of a Cluster with these annotations reports a forbidden watch by that
+/// message, until the watch is connected, or the Cluster becomes one that does not need it.
+#[track_caller]
+fn assert_forbidden_is_reported(
+    annotations: &Value,
+    report: impl Fn(Option<FailureKind>) -> MemberEvent,
+    message: &str,
+    (unneeded, reason): (Object, &str),
+) {
+    let mut env = annotated(annotations);
     assert_eq!(cluster_ready(&env), WATCHED);
-    env.observe("member1", failed(FailureKind::Timeout))
+    env.observe("member1", report(Some(FailureKind::Timeout)))
         .settle();
     assert_eq!(cluster_ready(&env), WATCHED, "a broken watch is not news");
-    env.observe("member1", failed(FailureKind::Forbidden))
+    env.observe("member1", report(Some(FailureKind::Forbidden)))
         .settle();
-    assert_eq!(cluster_ready(&env), format!("{WATCHED}; {forbidden}"));
-    env.observe("member1", MemberEvent::Nodes(Signal::Connected))
-        .settle();
+    assert_eq!(cluster_ready(&env), format!("{WATCHED}; {message}"));
+    env.observe("member1", report(None)).settle();
     assert_eq!(cluster_ready(&env), WATCHED);
-    env.observe("member1", failed(FailureKind::Forbidden))
-        .on_hub(cluster("member1").annotated(&json!({labels::REACH: "cluster-ip"})))
+    env.observe("member1", report(Some(FailureKind::Forbidden)))
+        .on_hub(unneeded)
         .settle();
-    assert_eq!(cluster_ready(&env), WATCHED, "nothing needs its Nodes");
+    assert_eq!(cluster_ready(&env), WATCHED, "{reason}");
     env.assert_at_rest();
 }
 
 #[test]
+fn ready_of_a_cluster_reports_nodes_that_may_not_be_read() {
+    let forbidden = "its Nodes cannot be watched (no), so clusters of other networks do not reach \
+                     its pods by node ports; in member1: kubectl apply -f \
+                     manifests/member/networks.yaml";
+    let unneeded = cluster("member1").annotated(&json!({labels::REACH: "cluster-ip"}));
+    assert_forbidden_is_reported(
+        &json!({labels::NETWORK: "edge", labels::REACH: "node-ports"}),
+        |failure| MemberEvent::Nodes(watch(failure)),
+        forbidden,
+        (unneeded, "nothing needs its Nodes"),
+    );
+}
+
+#[test]
 fn ready_of_a_cluster_reports_paths_that_may_not_be_read() {
-    let failed = |kind| MemberEvent::Paths(Signal::Failed(Failure::new(kind, "no")));
     let forbidden = "the reports on its paths cannot be watched (no), so its paths are unknown, \
                      and causeway-agent there changes copies as without a hub; in member1: kubectl \
                      apply -f manifests/member/paths.yaml (docs/paths.md#set-up)";
-    let mut env = annotated(&json!({labels::PATH_REPORTS: "true"}));
-    assert_eq!(cluster_ready(&env), WATCHED);
-    env.observe("member1", failed(FailureKind::Timeout))
-        .settle();
-    assert_eq!(cluster_ready(&env), WATCHED, "a broken watch is not news");
-    env.observe("member1", failed(FailureKind::Forbidden))
-        .settle();
-    assert_eq!(cluster_ready(&env), format!("{WATCHED}; {forbidden}"));
-    env.observe("member1", MemberEvent::Paths(Signal::Connected))
-        .settle();
-    assert_eq!(cluster_ready(&env), WATCHED);
-    env.observe("member1", failed(FailureKind::Forbidden))
-        .on_hub(cluster("member1"))
-        .settle();
-    assert_eq!(cluster_ready(&env), WATCHED, "no reports are read");
-    env.assert_at_rest();
+    assert_forbidden_is_reported(
+        &json!({labels::PATH_REPORTS: "true"}),
+        |failure| MemberEvent::Paths(watch(failure)),
+        forbidden,
+        (cluster("member1"), "no reports are read"),
+    );
 }
 
 #[test]

@@ -64,10 +64,9 @@ impl<'a> Export<'a> {
 
     /// Returns the selectors that apply: none of a headless Service, and none that break a rule.
     pub(super) fn cluster_selectors(&self) -> &'a [ClusterSelector] {
-        let all = &self.export.spec.cluster_selectors;
-        match self.is_headless() || domain::ClusterSelector::read_all(all).is_err() {
+        match self.is_headless() {
             true => &[],
-            false => all,
+            false => domain::ClusterSelector::copied(&self.export.spec.cluster_selectors),
         }
     }
 

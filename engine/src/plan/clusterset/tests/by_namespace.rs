@@ -131,13 +131,11 @@ fn services_that_are_no_backends_of_their_own_are_not_exported() {
 #[test]
 fn namespaces_that_the_hub_does_not_permit_are_not_exported() {
     let mut env = annotated(json!({}));
-    let permitted = json!({"metadata": {"annotations": {labels::EXPORT_NAMESPACES: "other"}}});
-    env.on_hub(cluster("member1").with(permitted))
+    env.on_hub(permitted("member1", "other"))
         .on("member1", shop(exporting()))
         .settle();
     assert!(exports_of(&env, "member1").is_empty());
-    let permitted = json!({"metadata": {"annotations": {labels::EXPORT_NAMESPACES: "shop"}}});
-    env.on_hub(cluster("member1").with(permitted)).settle();
+    env.on_hub(permitted("member1", "shop")).settle();
     assert_eq!(exports_of(&env, "member1"), ["foo"]);
 }
 

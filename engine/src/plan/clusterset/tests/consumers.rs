@@ -54,8 +54,7 @@ fn invalid_or_forbidden_export_does_not_import() {
     env.pass(Duration::from_secs(60));
     env.on("member3", export("foo")).settle();
     assert_eq!(importers(&env), ["member1", "member2"], "it has no Service");
-    let web = json!({"metadata": {"annotations": {labels::EXPORT_NAMESPACES: "web"}}});
-    env.on_hub(cluster("member3").with(web))
+    env.on_hub(permitted("member3", "web"))
         .on("member3", foo())
         .settle();
     assert_eq!(importers(&env), ["member1", "member2"], "it is forbidden");

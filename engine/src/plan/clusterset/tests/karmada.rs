@@ -40,9 +40,9 @@ fn import_on_hub(env: &mut Environment) {
 
 /// Lists the writes to members, except the statuses of exports.
 fn to_members(env: &Environment) -> Vec<String> {
-    let log = env.log().into_iter();
-    log.filter(|line| !line.starts_with("hub") && !line.ends_with("patch ServiceExport"))
-        .collect()
+    let mut log = env.member_log();
+    log.retain(|line| !line.ends_with("patch ServiceExport"));
+    log
 }
 
 #[test]

@@ -143,15 +143,14 @@ fn what_is_exposed_is_published_as_exports_where_that_is_asked_for() {
 #[test]
 fn a_cluster_exports_only_from_the_namespaces_that_the_hub_lets_it() {
     let mut env = exported();
-    let of = |names: &str| cluster("member1").annotated(&json!({labels::EXPORT_NAMESPACES: names}));
-    env.on_hub(of("bank, bar")).settle();
+    env.on_hub(permitted("member1", "bank, bar")).settle();
     assert_eq!(everything(&env), Vec::<String>::new());
     let ready = says(&env, "member1", "Ready");
     assert!(
         ready.starts_with("False Failed: the hub does not let"),
         "{ready}"
     );
-    env.on_hub(of("bank,shop")).settle();
+    env.on_hub(permitted("member1", "bank,shop")).settle();
     assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
     assert!(says(&env, "member1", "Ready").starts_with("True"));
 }
@@ -159,12 +158,11 @@ fn a_cluster_exports_only_from_the_namespaces_that_the_hub_lets_it() {
 #[test]
 fn revoked_rights_bind_a_cluster_that_was_not_observed_since_the_start() {
     let mut env = exported();
-    let of = |names: &str| cluster("member1").annotated(&json!({labels::EXPORT_NAMESPACES: names}));
     let before = everything(&env);
     env.lose("member1").restart();
-    env.on_hub(of("bank,shop")).settle();
+    env.on_hub(permitted("member1", "bank,shop")).settle();
     assert_eq!(everything(&env), before, "the rights still allow it");
-    env.on_hub(of("bank")).settle();
+    env.on_hub(permitted("member1", "bank")).settle();
     let left = everything(&env);
     let of_others = left.iter().filter(|object| !object.starts_with("member1"));
     assert_eq!(of_others.collect::<Vec<_>>(), Vec::<&String>::new());

@@ -142,8 +142,7 @@ fn text_beyond_what_an_import_holds_takes_no_quota() {
 #[test]
 fn forbidden_exports_do_not_count_towards_the_quota() {
     let mut env = two_members(1, 1024 * 1024);
-    let of = |names: &str| cluster("member1").annotated(&json!({labels::EXPORT_NAMESPACES: names}));
-    env.on_hub(of("shop"));
+    env.on_hub(permitted("member1", "shop"));
     for name in ["x", "y"] {
         let elsewhere = json!({"metadata": {"namespace": "attic"}});
         exports_with(&mut env, name, 1, &elsewhere);
@@ -152,12 +151,12 @@ fn forbidden_exports_do_not_count_towards_the_quota() {
     assert_eq!(imported_of(&env, &["a"]), ["a"]);
     env.assert_at_rest();
     // The others count as soon as the hub permits them.
-    env.on_hub(of("shop, attic"));
+    env.on_hub(permitted("member1", "shop, attic"));
     exports(&mut env, "b", 3, 0);
     assert_eq!(imported_of(&env, &["a", "b"]), ["a"]);
     let reported = ready(&env, "b");
     assert!(reported.starts_with("False QuotaExceeded"), "{reported}");
-    env.on_hub(of("shop")).settle();
+    env.on_hub(permitted("member1", "shop")).settle();
     env.off("member1", Kind::Export, "a").settle();
     env.pass(LATER);
     assert_eq!(imported_of(&env, &["a", "b"]), ["b"]);
