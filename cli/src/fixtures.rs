@@ -6,8 +6,19 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
+use crate::cluster::access::Side;
+use crate::cluster::api_server::ApiServer;
 use crate::observe::connect::ConnectError;
 use crate::observe::service::{Held, Readings};
+
+/// Returns an API server whose requests `client` answers.
+pub(crate) fn server(side: Side, client: kube::Client) -> ApiServer {
+    let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+    ApiServer {
+        client,
+        ..ApiServer::new(side, config).expect("a client")
+    }
+}
 
 pub(crate) fn ready(status: &str, reason: &str, message: &str) -> Value {
     json!({

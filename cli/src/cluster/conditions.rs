@@ -3,6 +3,12 @@
 use causeway::api::{Cluster, MultiClusterService, condition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+/// Whether a condition covers an earlier generation of its object.
+pub(crate) fn is_outdated(condition: &Condition, generation: Option<i64>) -> bool {
+    // Karmada writes no observedGeneration into the conditions of a Cluster.
+    condition.observed_generation.is_some() && condition.observed_generation < generation
+}
+
 /// Object with conditions in its status.
 pub(crate) trait Conditions {
     /// Returns all conditions. Without a status the slice is empty.

@@ -19,7 +19,7 @@ const VARIABLE: &str = "CAUSEWAY_SECRET_NAMESPACE";
 const PROFILES_FLAG: &str = "--cluster-profiles=";
 const PROFILES_VARIABLE: &str = "CAUSEWAY_CLUSTER_PROFILES";
 /// Name of the controller's Deployment and container.
-const CONTROLLER: &str = "causeway-controller";
+pub(crate) const CONTROLLER: &str = "causeway-controller";
 /// Namespace in which Karmada stores the Secrets of its Clusters.
 const KARMADA_NAMESPACE: &str = "karmada-cluster";
 

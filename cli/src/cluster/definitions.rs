@@ -75,6 +75,8 @@ impl NotServed {
     }
 }
 
+impl CommandError for NotServed {}
+
 /// Applied definition that the API server does not serve in time.
 #[derive(Debug, thiserror::Error)]
 #[error(

@@ -4,11 +4,9 @@ use kube::ResourceExt as _;
 
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle;
+use crate::cluster::credentials::CONTROLLER;
 use crate::cluster::objects::{self, ObjectError};
 use crate::term::exit::CommandError;
-
-/// Name of the controller's Deployment.
-const CONTROLLER: &str = "causeway-controller";
 
 /// Hub that runs a newer version than this program.
 #[derive(Debug, thiserror::Error)]

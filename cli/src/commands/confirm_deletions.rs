@@ -93,7 +93,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<()
     let hub = ApiServer::hub(hub).await?;
     let clusters: Api<Cluster> = hub.all();
     let found = hub.found(clusters.get_opt(name.as_str())).await?;
-    let found = found.ok_or_else(|| HubError::from(NotServed::by(&hub, "Cluster")))?;
+    let found = found.ok_or_else(|| NotServed::by(&hub, "Cluster"))?;
     let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;
     match Deletions::of(&cluster) {
         Deletions::NoneSuspended => {

@@ -99,7 +99,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Fa
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, Failure> {
     let clusters = once::clusters(hub).await?;
-    Ok(clusters.ok_or_else(|| HubError::from(NotServed::by(hub, "Cluster")))?)
+    Ok(clusters.ok_or_else(|| NotServed::by(hub, "Cluster"))?)
 }
 
 /// Sets or removes the annotation that drains a cluster.

@@ -478,6 +478,9 @@ mod tests {
     use crate::observe::verification::Destination;
     use crate::term::exit::PROBLEM;
 
+    const VERIFY: &str = "kubectl mcs verify foo -n shop";
+    const REFUSED: Option<&str> = Some("connection refused");
+
     fn share(text: &str) -> Share {
         let annotations = [(labels::SHARE.to_owned(), text.to_owned())];
         let meta = kube::api::ObjectMeta {
@@ -487,15 +490,16 @@ mod tests {
         Failover::of(&meta).0.share.expect("a share")
     }
 
-    #[test]
-    fn failed_path_of_the_last_day_stops_a_shift() {
-        let now: Timestamp = "2026-11-28T12:00:00Z".parse().expect("a time");
-        let paths = Paths {
-            key: ServiceKey::new("shop", "foo"),
-            cluster: ClusterName::try_from("new").expect("a name"),
-            is_noted: false,
-        };
-        let reached = |to: Destination, problem: Option<&str>| Reached {
+    fn now() -> Timestamp {
+        "2026-11-28T12:00:00Z".parse().expect("a time")
+    }
+
+    fn provider(name: &str) -> Destination {
+        Destination::Provider(name.to_owned())
+    }
+
+    fn reached(to: Destination, problem: Option<&str>) -> Reached {
+        Reached {
             from: "member1".to_owned(),
             to,
             works: 1,
@@ -503,55 +507,61 @@ mod tests {
             unknown: 0,
             problem: problem.map(ToOwned::to_owned),
             time: None,
-        };
-        let new = || Destination::Provider("new".to_owned());
-        let other = || Destination::Provider("old".to_owned());
-        let refused = Some("connection refused");
-        let after = |hours: i64, results: &[Reached]| {
-            let time = now - SignedDuration::from_hours(hours);
-            Ok(Verification::new(time, 0, results.to_vec()))
-        };
-        let untried = |result: verification::Read| {
-            result.map(|last| last.map(|last| Verification { untried: 1, ..last }))
-        };
-        let works = reached(new(), None);
+        }
+    }
+
+    fn after(hours: i64, results: &[Reached]) -> verification::Read {
+        let time = now() - SignedDuration::from_hours(hours);
+        Ok(Verification::new(time, 0, results.to_vec()))
+    }
+
+    fn untried(result: verification::Read) -> verification::Read {
+        result.map(|last| last.map(|last| Verification { untried: 1, ..last }))
+    }
+
+    fn stopped(at: &str) -> String {
+        format!(
+            "stopped: kubectl mcs verify found failed paths to pods of new 23h ago: from member1 \
+             to pods of new 1 of 2 work (connection refused){at}; correct them, and then run \
+             {VERIFY}"
+        )
+    }
+
+    fn partial() -> Result<Option<String>, String> {
+        Ok(Some(format!(
+            "the last result of {VERIFY} lacks outcomes of paths to pods of new, so not all paths \
+             are checked"
+        )))
+    }
+
+    /// Returns last results of `verify`, each with its evaluation.
+    fn last_results() -> Vec<(verification::Read, Result<Option<String>, String>)> {
+        let works = reached(provider("new"), None);
+        let fails = reached(provider("new"), REFUSED);
         let unknown_outcome = Reached {
             unknown: 1,
             ..works.clone()
         };
         let of_earlier_run = |hours: i64| Reached {
-            time: Some(now - SignedDuration::from_hours(hours)),
-            ..reached(new(), refused)
+            time: Some(now() - SignedDuration::from_hours(hours)),
+            ..reached(provider("new"), REFUSED)
         };
-        let fails = reached(new(), refused);
         let of_node = Reached {
             from: "member1 (node-a)".to_owned(),
             ..fails.clone()
         };
-        let verify = "kubectl mcs verify foo -n shop";
-        let stopped = |at: &str| {
-            Err(format!(
-                "stopped: kubectl mcs verify found failed paths to pods of new 23h ago: from member1 \
-                 to pods of new 1 of 2 work (connection refused){at}; correct them, and then run \
-                 {verify}"
-            ))
-        };
-        let old = format!("the last result of {verify} is 25h old, so paths are not checked");
+        let stopped_at_node = stopped("").replace("member1", "member1 (node-a)") + " --nodes";
+        let old = format!("the last result of {VERIFY} is 25h old, so paths are not checked");
         let unknown =
-            format!("the last result of {verify} is unknown, so paths are not checked: forbidden");
-        let none = format!("{verify} has no result, so paths are not checked");
-        let partial = format!(
-            "the last result of {verify} lacks outcomes of paths to pods of new, so not all paths \
-             are checked"
-        );
-        let partial = || Ok(Some(partial.clone()));
-        for (last, expected) in [
+            format!("the last result of {VERIFY} is unknown, so paths are not checked: forbidden");
+        let none = format!("{VERIFY} has no result, so paths are not checked");
+        vec![
             (
-                after(1, &[works.clone(), reached(other(), refused)]),
+                after(1, &[works.clone(), reached(provider("old"), REFUSED)]),
                 Ok(None),
             ),
             (
-                after(1, &[reached(Destination::ClusterIp, refused)]),
+                after(1, &[reached(Destination::ClusterIp, REFUSED)]),
                 partial(),
             ),
             (untried(after(1, std::slice::from_ref(&works))), partial()),
@@ -560,19 +570,25 @@ mod tests {
             (after(1, &[works.clone(), of_earlier_run(25)]), partial()),
             (
                 after(1, &[works.clone(), of_earlier_run(23)]),
-                stopped(", at 2026-11-27T13:00:00Z"),
+                Err(stopped(", at 2026-11-27T13:00:00Z")),
             ),
-            (after(23, &[works, fails.clone()]), stopped("")),
-            (
-                after(23, &[of_node]),
-                stopped("")
-                    .map_err(|text| text.replace("member1", "member1 (node-a)") + " --nodes"),
-            ),
+            (after(23, &[works, fails.clone()]), Err(stopped(""))),
+            (after(23, &[of_node]), Err(stopped_at_node)),
             (after(25, &[fails]), Ok(Some(old))),
             (Ok(None), Ok(Some(none))),
             (Err("forbidden".to_owned()), Ok(Some(unknown))),
-        ] {
-            let evaluated = paths.evaluate(last, now).map_err(|error| {
+        ]
+    }
+
+    #[test]
+    fn failed_path_of_the_last_day_stops_a_shift() {
+        let paths = Paths {
+            key: ServiceKey::new("shop", "foo"),
+            cluster: ClusterName::try_from("new").expect("a name"),
+            is_noted: false,
+        };
+        for (last, expected) in last_results() {
+            let evaluated = paths.evaluate(last, now()).map_err(|error| {
                 assert_eq!(error.exit_code(), PROBLEM);
                 error.to_string()
             });
@@ -604,7 +620,6 @@ mod tests {
 
     #[test]
     fn stopped_controller_stops_a_shift() {
-        let now: Timestamp = "2026-11-28T12:00:00Z".parse().expect("a time");
         let leased = |lease: Option<Lease>| {
             Controller::Lease(lease::CONTROLLER_LEASE.to_owned(), lease.map(Box::new))
         };
@@ -621,7 +636,7 @@ mod tests {
             (Controller::Unknown, Ok(Some("you may not read Lease"))),
             (leased(None), Ok(Some("Lease causeway-system/"))),
         ] {
-            let evaluated = evaluate(&controller, now).map_err(|error| {
+            let evaluated = evaluate(&controller, now()).map_err(|error| {
                 assert_eq!(error.exit_code(), PROBLEM);
                 error.to_string()
             });

@@ -22,7 +22,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::definitions::NotServed;
 use crate::observe::kubeconfigs;
-use crate::observe::once::{self, GatherError};
+use crate::observe::once;
 use crate::observe::scope::Scope;
 use crate::observe::service::key_of;
 use crate::term::exit::{CommandError, ExitState, Failure, UNKNOWN};
@@ -48,7 +48,7 @@ impl CommandError for TopError {
 pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, Failure> {
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let clusters = once::clusters(&hub).await?;
-    let clusters = clusters.ok_or_else(|| GatherError::from(NotServed::by(&hub, "Cluster")))?;
+    let clusters = clusters.ok_or_else(|| NotServed::by(&hub, "Cluster"))?;
     let insecure = args.insecure.allow_insecure_members;
     let mut notes = Vec::new();
     let ((known, unlisted), uid, controller) = tokio::join!(

@@ -579,7 +579,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{cluster, ready};
+    use crate::fixtures::{cluster, ready, server};
 
     #[tokio::test]
     async fn renewal_by_a_late_clock_proves_that_the_controller_runs() {
@@ -591,11 +591,7 @@ mod tests {
             let lease = json!({"metadata": {}, "spec": spec}).to_string();
             async move { Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(lease)))) }
         });
-        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let hub = ApiServer {
-            client: kube::Client::new(answer, "default"),
-            ..ApiServer::new(Side::Hub, config).expect("a client")
-        };
+        let hub = server(Side::Hub, kube::Client::new(answer, "default"));
         let mut kept = cluster("a", json!([]));
         kept.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
         let served = Served {

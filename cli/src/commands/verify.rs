@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::pods::Run;
 pub(crate) use self::report::Report;
-use self::targets::{Dialler, Targets};
+use self::targets::{Dialler, Targets, left_out};
 use crate::args::{PodArgs, VerifyArgs, WhatArgs};
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -225,7 +225,7 @@ impl Prepared {
             let mut verification = service.verification(Timestamp::now())?;
             verification.untried += targets.untried_of(&key, &report.untried);
             let consumers = targets.possible_consumers(&key);
-            let left_out = targets.left_out(&key, from);
+            let left_out = left_out(&consumers, from);
             let stored = store(hub, &key, verification, (&consumers, &left_out));
             let why = match timeout_at(deadline, stored).await {
                 Ok(stored) => stored.err()?,

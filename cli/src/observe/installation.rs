@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::synced;
+    use crate::fixtures::{server, synced};
 
     #[tokio::test]
     async fn unread_token_is_unknown_and_an_impossible_secret_is_skipped() {
@@ -348,11 +348,7 @@ mod tests {
                 Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
             }
         });
-        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let hub = ApiServer {
-            client: kube::Client::new(answer, "default"),
-            ..ApiServer::new(Side::Hub, config).expect("a client")
-        };
+        let hub = server(Side::Hub, kube::Client::new(answer, "default"));
         let cluster = |(namespace, name): (&str, &str)| {
             let mut cluster = synced(&format!("{namespace}-{name}"));
             let secret = json!({"namespace": namespace, "name": name});

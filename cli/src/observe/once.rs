@@ -204,14 +204,9 @@ async fn readable_names(
 /// Lists the ServiceImports of the service's name on the hub. The reason that the user may not list
 /// them is a value.
 async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<HubImports, RequestError> {
-    match of(key).served_in::<ServiceImport>(hub).await {
-        Ok(served) => {
-            let (_, imports) = served.unwrap_or_default();
-            Ok(Ok(imports.iter().map(|_| key.clone()).collect()))
-        }
-        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(why.to_string())),
-        Err(why) => Err(why),
-    }
+    let imports = of(key).served::<ServiceImport>(hub).await;
+    let imports = imports.map(|all| all.iter().map(|_| key.clone()).collect());
+    or_refused(imports, |why| why.to_string())
 }
 
 /// Reads the Namespace of a service on the hub. The reason that the user may not read it is a
@@ -220,11 +215,9 @@ pub(crate) async fn namespaces(
     hub: &ApiServer,
     key: &ServiceKey,
 ) -> Result<HubNamespaces, RequestError> {
-    match hub.namespace(&key.namespace).await {
-        Ok(found) => Ok(Ok(found.into_iter().map(HubNamespace::read).collect())),
-        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(why.to_string())),
-        Err(why) => Err(why),
-    }
+    let found = hub.namespace(&key.namespace).await;
+    let found = found.map(|one| one.into_iter().map(HubNamespace::read).collect());
+    or_refused(found, |why| why.to_string())
 }
 
 /// Returns the scope of one service.
@@ -333,6 +326,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<MemberRe
     let (by_name, by_derived) = (named(&key.name), named(&derived.name));
     let by_companion = named(&key.companion().name);
     let selection = of(key);
+    let refusal = ConnectError::from;
     let (identity, namespace, own, derived, companion, slices, exports, imports, paths) = tokio::try_join!(
         identify(&member),
         member.get::<Namespace>(member.all(), &key.namespace),
@@ -340,8 +334,8 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<MemberRe
         member.list(services(), &by_derived),
         member.list(services(), &by_companion),
         member.list(member.within(&key.namespace), &of_both),
-        async { or_refused(selection.served_in::<ServiceExport>(&member).await) },
-        async { or_refused(selection.served_in::<ServiceImport>(&member).await) },
+        async { or_refused(selection.served_in::<ServiceExport>(&member).await, refusal) },
+        async { or_refused(selection.served_in::<ServiceImport>(&member).await, refusal) },
         paths(&member),
     )?;
     let refused = exports.as_ref().err().or(imports.as_ref().err());
@@ -369,10 +363,13 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<MemberRe
 }
 
 /// Converts [`RequestError::NotAllowed`] to a value.
-fn or_refused<T>(answer: Result<T, RequestError>) -> Result<Result<T, ConnectError>, RequestError> {
+fn or_refused<T, E>(
+    answer: Result<T, RequestError>,
+    refusal: impl FnOnce(RequestError) -> E,
+) -> Result<Result<T, E>, RequestError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
-        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(why.into())),
+        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(refusal(why))),
         Err(error) => Err(error),
     }
 }
@@ -444,6 +441,7 @@ mod tests {
     use tower::{BoxError, service_fn};
 
     use super::*;
+    use crate::fixtures::server;
     use crate::term::exit::UNKNOWN;
 
     fn listed(number: usize, token: Option<&str>) -> ObjectList<Lease> {
@@ -503,11 +501,7 @@ mod tests {
             let body = Full::new(Bytes::from(body.to_string()));
             Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
         });
-        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let hub = ApiServer {
-            client: kube::Client::new(answer, "default"),
-            ..ApiServer::new(Side::Hub, config).expect("a client")
-        };
+        let hub = server(Side::Hub, kube::Client::new(answer, "default"));
         let imports = imports(&hub, &ServiceKey::new("shop", "foo")).await;
         let why = "forbidden by the hub: no imports; use a kubeconfig with administrator rights";
         assert_eq!(imports.expect("a value"), Err(why.to_owned()));

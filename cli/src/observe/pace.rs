@@ -248,12 +248,13 @@ mod tests {
     use bytes::Bytes;
     use http_body_util::Full;
     use k8s_openapi::api::discovery::v1::EndpointSlice;
+    use kube::Client;
     use kube::client::Body;
-    use kube::{Client, Config};
     use tower::{BoxError, service_fn};
 
     use super::*;
     use crate::cluster::access::Side;
+    use crate::fixtures::server;
 
     #[tokio::test]
     async fn watch_from_now_lasts_as_long_as_requested() {
@@ -264,11 +265,7 @@ mod tests {
             let body = Full::new(Bytes::from(list));
             ready(Ok::<_, BoxError>(http::Response::new(body)))
         });
-        let config = Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let server = ApiServer {
-            client: Client::new(answers, "default"),
-            ..ApiServer::new(Side::Member, config).expect("a client")
-        };
+        let server = server(Side::Member, Client::new(answers, "default"));
         let lasting = Duration::from_secs(600);
         let watch = from_now(&server, server.all::<EndpointSlice>(), lasting).await;
         watch.map(drop).expect("a watch");

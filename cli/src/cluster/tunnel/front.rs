@@ -332,8 +332,8 @@ mod tests {
 
     use bytes::Bytes;
     use http_body_util::Full;
+    use kube::Client;
     use kube::client::Body;
-    use kube::{Client, Config};
     use serde_json::{Value, json};
     use tokio::io::duplex;
     use tokio::sync::Notify;
@@ -342,6 +342,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::access::Side;
+    use crate::fixtures::server;
 
     /// Returns the bytes that a client receives.
     async fn passed(answered: Answered) -> String {
@@ -414,11 +415,7 @@ mod tests {
                 answer.map_err(BoxError::from)
             }
         });
-        let config = Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let hub = ApiServer {
-            client: Client::new(answers, "default"),
-            ..ApiServer::new(Side::Hub, config).expect("a client")
-        };
+        let hub = server(Side::Hub, Client::new(answers, "default"));
         let pod = |name: &str| (name.to_owned(), 7080);
         let forwarder = Forwarder {
             hub,

@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{cluster, ready, synced};
+    use crate::fixtures::{cluster, ready, server, synced};
 
     #[tokio::test]
     async fn unreadable_uid_of_the_hub_does_not_stop_the_report() {
@@ -257,10 +257,7 @@ mod tests {
                     Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
                 },
             );
-            let member = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-            let member = ApiServer::new(Side::Member, member).expect("a client");
-            let client = kube::Client::new(answer, "default");
-            let member = ApiServer { client, ..member };
+            let member = server(Side::Member, kube::Client::new(answer, "default"));
             let found = has_any(&member, "uid").await.expect("it is read");
             assert_eq!(found, remains, "{pages:?}");
         }

@@ -16,7 +16,6 @@ use crate::observe::connect::READ_WITHIN;
 use crate::observe::fleet::Change;
 use crate::observe::follow::{Changes, Follow, follow};
 use crate::observe::misplaced;
-use crate::observe::once::GatherError;
 use crate::term::exit::{ExitState, Failure};
 use crate::term::output::{self, Reader};
 use crate::term::screen::Screen;
@@ -163,7 +162,7 @@ impl Live<'_> {
         match why {
             RequestError::NotFound { .. } => {
                 let hub = &self.query.overview.hub;
-                return Err(GatherError::from(NotServed::by(hub, "MultiClusterService")).into());
+                return Err(NotServed::by(hub, "MultiClusterService").into());
             }
             RequestError::NotAllowed { .. } => return Err(why.into()),
             why if !self.is_listed => return Err(why.into()),

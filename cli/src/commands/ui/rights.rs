@@ -10,13 +10,11 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::definitions::NotServed;
-use crate::term::exit::{CommandError, Failure, PROBLEM, UNKNOWN};
+use crate::term::exit::{CommandError, Failure, UNKNOWN};
 
 /// Failure that would leave the page empty.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RightsError {
-    #[error(transparent)]
-    NoApi(#[from] NotServed),
     #[error(
         "you may not list {kind} on the hub ({why}); ask for the rights to list and watch MultiClusterServices, Services and \
          Clusters there (docs/ui.md){hint}"
@@ -30,10 +28,7 @@ pub(crate) enum RightsError {
 
 impl CommandError for RightsError {
     fn exit_code(&self) -> u8 {
-        match self {
-            Self::Forbidden { .. } => UNKNOWN,
-            _ => PROBLEM,
-        }
+        UNKNOWN
     }
 }
 
@@ -42,7 +37,7 @@ const ONE_NAMESPACE: &str = ", or show one namespace in which you have them: -n 
 /// Checks that the user may list the required objects on the hub.
 ///
 /// # Errors
-/// [`RightsError`] names the missing right or CRD and the remedy.
+/// [`RightsError`] names the missing right, [`NotServed`] the missing CRD, each with its remedy.
 pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<(), Failure> {
     let hint = match namespace {
         Some(_) => "",
@@ -68,9 +63,7 @@ where
     let one = ListParams::default().limit(1);
     match hub.list_metadata(api, &one).await {
         Ok(_) => Ok(()),
-        Err(RequestError::NotFound { .. }) => {
-            Err(RightsError::from(NotServed::by(hub, kind)).into())
-        }
+        Err(RequestError::NotFound { .. }) => Err(NotServed::by(hub, kind).into()),
         Err(RequestError::NotAllowed { message, .. }) => Err(RightsError::Forbidden {
             kind,
             why: message,

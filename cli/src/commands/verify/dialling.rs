@@ -165,9 +165,6 @@ impl Targets {
     ) {
         for dialler in diallers {
             let network = self.network(&dialler.cluster);
-            let providers = self.members.keys();
-            let entered = providers.filter(|provider| self.network(provider) != network);
-            dialler.entered = entered.cloned().collect();
             for (_, Paths { paths, untried }) in &mut dialler.services {
                 let of_service: BTreeSet<_> = paths.iter().filter_map(provider_of).collect();
                 let reached = servers.iter().filter(|(provider, _)| {

@@ -471,6 +471,7 @@ mod tests {
     use super::*;
     use crate::cluster::access::Side;
     use crate::commands::verify::probe::Outcome;
+    use crate::fixtures::server;
 
     fn run() -> Run {
         Run {
@@ -479,13 +480,6 @@ mod tests {
             image: "causeway/kubectl-mcs:1".to_owned(),
             timeout: Duration::from_secs(60),
         }
-    }
-
-    /// Member that the given client reaches.
-    fn member(client: kube::Client) -> ApiServer {
-        let config = kube::Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
-        let member = ApiServer::new(Side::Member, config).expect("a client");
-        ApiServer { client, ..member }
     }
 
     /// Answer with a status of a failure.
@@ -510,7 +504,7 @@ mod tests {
             let refuse = service_fn(move |_: http::Request<kube::client::Body>| async move {
                 failure(code, message)
             });
-            let member = member(kube::Client::new(refuse, "default"));
+            let member = server(Side::Member, kube::Client::new(refuse, "default"));
             let mut pods = Pods::new(&member, "causeway-system");
             let pod = run().pod("dial-0", &Role::Dial(&[]), None).expect("a pod");
             let deadline = Instant::now() + Duration::from_secs(10);
@@ -548,7 +542,7 @@ mod tests {
                     Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(body))))
                 },
             );
-            let member = member(kube::Client::new(answer, "default"));
+            let member = server(Side::Member, kube::Client::new(answer, "default"));
             let pods = Pods::new(&member, "causeway-system");
             let deadline = Instant::now() + Duration::from_secs(10);
             let (dialled, error) = pods.dialled("dial-0", deadline).await;
@@ -581,7 +575,7 @@ mod tests {
                 list.to_string(),
             ))))
         });
-        let member = member(kube::Client::new(answer, "default"));
+        let member = server(Side::Member, kube::Client::new(answer, "default"));
         let pods = Pods::new(&member, "causeway-system");
         let deadline = Instant::now() + Duration::from_secs(10);
         let (dialled, error) = pods.dialled("dial-0", deadline).await;
@@ -604,7 +598,7 @@ mod tests {
                 failure(403, "no")
             }
         });
-        let member = member(kube::Client::new(refuse, "default"));
+        let member = server(Side::Member, kube::Client::new(refuse, "default"));
         let named = |prefix: &str| -> Vec<String> {
             let numbers = 0..DELETED_AT_ONCE;
             numbers.map(|number| format!("{prefix}-{number}")).collect()
@@ -741,7 +735,7 @@ mod tests {
             let body = Full::new(Bytes::from(format!("{body}\n")));
             Ok::<_, BoxError>(http::Response::new(body))
         });
-        let member = member(kube::Client::new(answer, "default"));
+        let member = server(Side::Member, kube::Client::new(answer, "default"));
         let pods = Pods::new(&member, "causeway-system");
         let (dialled, late) = pods.dialled("dial-0", Instant::now()).await;
         assert_eq!(dialled, read(LINE));

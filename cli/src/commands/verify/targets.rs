@@ -238,13 +238,6 @@ impl Targets {
         possible.cloned().collect()
     }
 
-    /// Returns the members that may consume a service and are none of those that the user chose.
-    pub(super) fn left_out(&self, key: &ServiceKey, from: &[String]) -> BTreeSet<String> {
-        let mut left_out = self.possible_consumers(key);
-        left_out.retain(|name| !from.is_empty() && !from.contains(name));
-        left_out
-    }
-
     /// Returns the number of untried parts of a run that concern a service.
     pub(super) fn untried_of(&self, key: &ServiceKey, untried: &[String]) -> usize {
         let names_another = |why: &str| {
@@ -294,11 +287,15 @@ impl Targets {
             let all = services.iter_mut();
             all.for_each(|(_, paths)| paths.untried.push(why.clone()));
         }
+        let network = self.network(name);
+        let providers = self.members.keys();
+        let entered = providers.filter(|provider| self.network(provider) != network);
+        let entered: BTreeSet<_> = entered.cloned().collect();
         let diallers = nodes.into_iter().map(|node| Dialler {
             cluster: name.to_owned(),
             node,
             services: services.clone(),
-            entered: BTreeSet::new(),
+            entered: entered.clone(),
         });
         Ok(diallers.collect())
     }
@@ -308,6 +305,13 @@ impl Targets {
         let cluster = clusters.find(|one| one.name_any() == name);
         cluster.map_or_else(Network::default, networking::network)
     }
+}
+
+/// Returns the consumers that are none of the members that the user chose.
+pub(super) fn left_out(consumers: &BTreeSet<String>, from: &[String]) -> BTreeSet<String> {
+    let left_out = consumers.iter();
+    let left_out = left_out.filter(|name| !from.is_empty() && !from.contains(name));
+    left_out.cloned().collect()
 }
 
 /// Returns the names of the nodes that can run pods.
@@ -410,7 +414,7 @@ pub(super) mod tests {
             (&invalid, &bar, &["b"], &[]),
         ] {
             let from: Vec<_> = from.iter().map(|&one| one.to_owned()).collect();
-            let left_out = targets.left_out(key, &from);
+            let left_out = left_out(&targets.possible_consumers(key), &from);
             assert!(left_out.iter().eq(expected), "{key} {from:?}: {left_out:?}");
         }
     }

@@ -15,7 +15,7 @@ use super::report::{ConsumerReport, Report, ServiceReport};
 use super::store;
 use crate::args::tests::assert_commands_parse;
 use crate::cluster::access::Side;
-use crate::cluster::api_server::ApiServer;
+use crate::fixtures;
 use crate::observe::verification::{Reached, Verification};
 use crate::term::exit::ExitState;
 use crate::term::screen::Screen;
@@ -563,10 +563,8 @@ async fn complete_result_is_stored_without_the_right_to_read_it() {
             let body = Full::new(Bytes::from(body.to_string()));
             Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
         };
-        let hub = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let hub = ApiServer::new(Side::Hub, hub).expect("a client");
         let client = kube::Client::new(service_fn(answer), "default");
-        let hub = ApiServer { client, ..hub };
+        let hub = fixtures::server(Side::Hub, client);
         let result = stored(0, from, Outcome::Works);
         let consumers = set(&["member1", "member2"]);
         let written = store(&hub, &key, result, (&consumers, &set(left_out))).await;

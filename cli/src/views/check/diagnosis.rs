@@ -16,7 +16,7 @@ use super::certificate;
 use super::{Check, State};
 use crate::cluster::bundle;
 use crate::cluster::cleanup::{cleaning, is_kept};
-use crate::cluster::conditions::Conditions as _;
+use crate::cluster::conditions::{Conditions as _, is_outdated};
 use crate::cluster::credentials;
 use crate::cluster::definitions::DEFINE;
 use crate::cluster::lease::{self, Controller};
@@ -414,9 +414,7 @@ fn cluster(cluster: &Cluster) -> Check {
         return Check::unhealthy(name, unmet.join("; "))
             .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced");
     }
-    if ready.observed_generation.is_some()
-        && ready.observed_generation < cluster.metadata.generation
-    {
+    if is_outdated(ready, cluster.metadata.generation) {
         return Check::unhealthy(name, "the last change is not applied yet").remedy(lease::REMEDY);
     }
     let api = cluster.condition(condition::CLUSTERSET_API);

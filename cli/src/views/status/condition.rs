@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
-use crate::cluster::conditions::Conditions as _;
+use crate::cluster::conditions::{Conditions as _, is_outdated};
 
 /// Serialized form of a condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,8 +63,7 @@ pub(crate) fn readiness(
             "not processed by the controller yet; check that causeway-controller is running",
         );
     };
-    // Karmada writes no observedGeneration into the conditions of a Cluster.
-    if ready.observed_generation.is_some() && ready.observed_generation < generation {
+    if is_outdated(ready, generation) {
         return not_yet(Reason::Pending, "the last change is not applied yet");
     }
     // Karmada writes the status of the Clusters of its own hubs.
