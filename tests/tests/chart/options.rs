@@ -1,5 +1,7 @@
 //! Options of the chart beyond `kubectl mcs install`.
 
+use std::collections::BTreeMap;
+
 use causeway_tests::repository;
 use serde_json::{Value, json};
 
@@ -371,9 +373,9 @@ const KEPT: [(&str, &str); 3] = [
 ];
 
 /// Returns the objects that any of these tools retains.
-fn kept(values: &[&str]) -> Vec<(String, Value)> {
-    let mut all: Vec<_> = rendered(values).into_iter().collect();
-    all.retain(|(_, object)| {
+fn kept(values: &[&str]) -> BTreeMap<String, Value> {
+    let mut all = rendered(values);
+    all.retain(|_, object| {
         let annotations = &object["metadata"]["annotations"];
         KEPT.iter().any(|(name, _)| !annotations[name].is_null())
     });
@@ -389,7 +391,7 @@ fn retained_objects_are_not_pruned_by_gitops() {
         "tunnel.enrolment.enabled=true",
     ];
     let all = kept(&values);
-    let titles: Vec<_> = all.iter().map(|(title, _)| title.as_str()).collect();
+    let titles: Vec<_> = all.keys().map(String::as_str).collect();
     let expected = [
         "CustomResourceDefinition /clusters.cluster.karmada.io",
         "CustomResourceDefinition /multiclusterservices.networking.karmada.io",
@@ -408,8 +410,8 @@ fn retained_objects_are_not_pruned_by_gitops() {
         }
     }
     let all = kept(&["crds.keep=false"]);
-    let is_definition = |title: &str| title.starts_with("CustomResourceDefinition ");
-    assert!(!all.iter().any(|(title, _)| is_definition(title)));
+    let is_definition = |title: &String| title.starts_with("CustomResourceDefinition ");
+    assert!(!all.keys().any(is_definition));
 }
 
 #[test]

@@ -541,20 +541,23 @@ async fn agent_that_reports_paths_is_started_and_removed_by_join() {
     assert!(agents().await.contains("deployment.apps/causeway-paths"));
 }
 
+/// Writes the kubeconfig of a member with `server` in place of its own server. Returns the path.
+fn kubeconfig_with(fleet: &Fleet, member: &Cluster, file: &str, server: &str) -> String {
+    let text = std::fs::read_to_string(member.kubeconfig()).expect("a kubeconfig");
+    let own = format!("server: \"{}\"", member.url());
+    assert!(text.contains(&own), "{text}");
+    let kubeconfig = fleet.directory().join(file);
+    std::fs::write(&kubeconfig, text.replace(&own, server)).expect("a kubeconfig");
+    kubeconfig.display().to_string()
+}
+
 #[tokio::test]
 async fn join_stores_only_the_proxy_of_the_kubeconfig() {
     let env = env().await;
     let member = env.fleet.member("member9");
-    let text = std::fs::read_to_string(member.kubeconfig()).expect("a kubeconfig");
-    let server = format!("server: \"{}\"", member.url());
-    assert!(text.contains(&server), "{text}");
     let proxy = "proxy-url: \"http://me:hunter2@127.0.0.1:1\"";
-    let with_user = env.fleet.directory().join("proxy.kubeconfig");
-    std::fs::write(
-        &with_user,
-        text.replace(&server, &format!("{server}, {proxy}")),
-    )
-    .expect("a kubeconfig");
+    let server = format!("server: \"{}\", {proxy}", member.url());
+    let with_user = kubeconfig_with(&env.fleet, member, "proxy.kubeconfig", &server);
     let join = async |kubeconfig: &str, args: &[&str]| {
         let program = binaries::causeway("kubectl-mcs");
         Command::new(env.fleet.reaper(), env.fleet.directory(), program)
@@ -577,7 +580,7 @@ async fn join_stores_only_the_proxy_of_the_kubeconfig() {
         !text.contains("proxyURL") && !text.contains("hunter2"),
         "{text}"
     );
-    let refused = join(&with_user.display().to_string(), &[]).await;
+    let refused = join(&with_user, &[]).await;
     ends(
         &refused,
         2,
@@ -594,13 +597,8 @@ async fn the_hub_reaches_a_member_at_the_endpoint_that_was_given() {
     assert_ne!(endpoint, member.url());
     // The certificate is not valid for this spelling of the address.
     let server = member.url().replace("127.0.0.1", "127.1");
-    let text = std::fs::read_to_string(member.kubeconfig()).expect("a kubeconfig");
     let named = format!("server: \"{server}\", tls-server-name: localhost");
-    let text = text.replace(&format!("server: \"{}\"", member.url()), &named);
-    assert!(text.contains(&named), "{text}");
-    let kubeconfig = env.fleet.directory().join("named.kubeconfig");
-    std::fs::write(&kubeconfig, text).expect("a kubeconfig");
-    let kubeconfig = kubeconfig.display().to_string();
+    let kubeconfig = kubeconfig_with(&env.fleet, member, "named.kubeconfig", &named);
     let join = ["join", "member5", "--member-kubeconfig", &kubeconfig];
     let join = join.into_iter().chain(["--api-endpoint", &endpoint]);
     let joined = env.installation.kubectl_mcs(join).await;
