@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,9 +118,7 @@ pub struct ClusterSpec {
 impl Cluster {
     /// Whether a person stopped the use of the member's endpoints ([`labels::WITHDRAW`]).
     pub fn is_drained(&self) -> bool {
-        let annotations = self.metadata.annotations.as_ref();
-        let value = annotations.and_then(|annotations| annotations.get(labels::WITHDRAW));
-        value.is_some_and(|value| value == "true")
+        self.has_annotation(labels::WITHDRAW, "true")
     }
 
     /// Returns the namespace of the ClusterProfile that the Cluster was made of
@@ -140,33 +138,21 @@ impl Cluster {
 
     /// Whether causeway-agent reports the paths from the member ([`labels::PATH_REPORTS`]).
     pub fn reports_paths(&self) -> bool {
-        reports_paths(&self.metadata) == Some(true)
+        self.has_annotation(labels::PATH_REPORTS, "true")
     }
 
     /// Whether the agent of the member gives its credentials to the controller
     /// ([`labels::CREDENTIALS`]).
     pub fn has_agent_credentials(&self) -> bool {
-        has_agent_credentials(&self.metadata)
+        self.has_annotation(labels::TUNNEL, "true")
+            && self.has_annotation(labels::CREDENTIALS, labels::FROM_AGENT)
     }
-}
 
-/// Whether causeway-agent reports the paths from the member with this Cluster; `None` if the
-/// Cluster does not say it ([`labels::PATH_REPORTS`]).
-pub fn reports_paths(meta: &ObjectMeta) -> Option<bool> {
-    let value = meta.annotations.as_ref()?.get(labels::PATH_REPORTS)?;
-    Some(value == "true")
-}
-
-/// Whether the agent of the member with this Cluster gives its credentials to the controller
-/// ([`labels::CREDENTIALS`]).
-pub fn has_agent_credentials(meta: &ObjectMeta) -> bool {
-    let is = |name: &str, value: &str| {
-        let annotations = meta.annotations.as_ref();
-        annotations
-            .and_then(|all| all.get(name))
-            .is_some_and(|found| found == value)
-    };
-    is(labels::TUNNEL, "true") && is(labels::CREDENTIALS, labels::FROM_AGENT)
+    fn has_annotation(&self, name: &str, value: &str) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        let found = annotations.and_then(|annotations| annotations.get(name));
+        found.is_some_and(|found| found == value)
+    }
 }
 
 impl ClusterSpec {
@@ -258,14 +244,15 @@ mod tests {
     #[test]
     fn reports_on_paths_are_read_where_the_cluster_says_so() {
         for (annotations, reports) in [
-            (json!({}), None),
-            (json!({ labels::PATH_REPORTS: "true" }), Some(true)),
-            (json!({ labels::PATH_REPORTS: "false" }), Some(false)),
-            (json!({ labels::PATH_REPORTS: "yes" }), Some(false)),
+            (json!({}), false),
+            (json!({ labels::PATH_REPORTS: "true" }), true),
+            (json!({ labels::PATH_REPORTS: "false" }), false),
+            (json!({ labels::PATH_REPORTS: "yes" }), false),
         ] {
+            let mut cluster = Cluster::new("member1", ClusterSpec::default());
             let meta = json!({ "annotations": annotations });
-            let meta: ObjectMeta = serde_json::from_value(meta).expect("metadata");
-            assert_eq!(reports_paths(&meta), reports, "{meta:?}");
+            cluster.metadata = serde_json::from_value(meta).expect("metadata");
+            assert_eq!(cluster.reports_paths(), reports, "{:?}", cluster.metadata);
         }
     }
 }

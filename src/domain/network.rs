@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
 use super::failover::Failover;
 use super::field::FieldError;
 use super::name::dns1123_label;
@@ -79,12 +77,6 @@ impl Reach {
         let text = text.trim();
         let mut ways = Self::ALL.into_iter();
         ways.find(|way| way.as_str() == text)
-    }
-
-    /// Reads the annotation of a service. An error goes to `report`, and its value is ignored.
-    pub fn of_service(meta: &ObjectMeta, report: impl FnOnce(FieldError)) -> Option<Self> {
-        let text = meta.annotations.as_ref()?.get(labels::REACH)?;
-        Self::of_annotation(text).map_err(report).ok()
     }
 
     /// Reads the value of a service's annotation.

@@ -1,6 +1,5 @@
 //! Address ranges that a member may give to others. Every endpoint of a member is checked.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -32,20 +31,6 @@ pub enum AddressRefusal {
     Outside(IpAddr),
     /// It is in a range that another Cluster declares.
     OfAnother(IpAddr, ClusterName),
-}
-
-impl fmt::Display for AddressRefusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotRoutable(address) => write!(out, "{address} does not lead to another node"),
-            Self::Outside(address) => {
-                write!(out, "{address} is outside the cluster's endpoint-cidrs")
-            }
-            Self::OfAnother(address, other) => {
-                write!(out, "{address} is in the endpoint-cidrs of {other}")
-            }
-        }
-    }
 }
 
 impl Declared {
@@ -124,9 +109,12 @@ mod tests {
         ClusterName::try_from(text).expect("a name")
     }
 
-    fn refused(ranges: &Ranges, address: &str) -> Option<String> {
-        let refusal = ranges.refusal(address.parse().expect("an address"));
-        refusal.map(|refusal| refusal.to_string())
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn refused(ranges: &Ranges, address: &str) -> Option<AddressRefusal> {
+        ranges.refusal(ip(address))
     }
 
     #[test]
@@ -157,8 +145,8 @@ mod tests {
         let none = Declared::default();
         let of_first = Ranges::new(&first, [(&member2, &none)].into_iter());
         let of_second = Ranges::new(&none, [(&member1, &first)].into_iter());
-        let outside = |address| Some(format!("{address} is outside the cluster's endpoint-cidrs"));
-        let inside = |address| Some(format!("{address} is in the endpoint-cidrs of member1"));
+        let outside = |address| Some(AddressRefusal::Outside(ip(address)));
+        let inside = |address| Some(AddressRefusal::OfAnother(ip(address), member1.clone()));
         for (address, first, second) in [
             ("10.1.2.3", None, inside("10.1.2.3")),
             ("fd00:1::5", None, inside("fd00:1::5")),

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use axum::http::HeaderValue;
 use axum::http::header::{InvalidHeaderValue, USER_AGENT};
-use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+
+use crate::kubeconfig::{self, AccessError};
 
 /// Time after which the API server ends a watch: the default of kube and client-go.
 pub const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
@@ -31,7 +33,7 @@ pub enum HubAccess {
 pub enum HubError {
     /// The kubeconfig has no usable context.
     #[error("the kubeconfig cannot be used: {0}")]
-    Kubeconfig(#[from] KubeconfigError),
+    Kubeconfig(#[from] AccessError),
     /// The pod has no usable service account.
     #[error("the pod's service account cannot be used: {0}")]
     InCluster(#[from] InClusterError),
@@ -50,8 +52,8 @@ pub enum HubError {
 ///
 /// # Errors
 /// [`HubError`] where the access cannot be used. No request is sent yet.
-pub async fn hub_client(access: &HubAccess, component: &str) -> Result<Client, HubError> {
-    Ok(Client::try_from(hub_config(access, component).await?)?)
+pub fn hub_client(access: &HubAccess, component: &str) -> Result<Client, HubError> {
+    Ok(Client::try_from(hub_config(access, component)?)?)
 }
 
 /// Returns the user agent of a replica, `<component>/<version> (<identity>)`, so that audit logs
@@ -70,8 +72,8 @@ pub fn replica(component: &str, identity: &str) -> Result<HeaderValue, HubError>
 ///
 /// # Errors
 /// [`HubError`] if the access cannot be used.
-pub async fn hub_config(access: &HubAccess, component: &str) -> Result<Config, HubError> {
-    let mut config = hardened(access).await?;
+pub fn hub_config(access: &HubAccess, component: &str) -> Result<Config, HubError> {
+    let mut config = hardened(access)?;
     name_client(&mut config, component)?;
     Ok(config)
 }
@@ -80,17 +82,16 @@ pub async fn hub_config(access: &HubAccess, component: &str) -> Result<Config, H
 ///
 /// # Errors
 /// [`HubError`] where the access cannot be used.
-pub async fn replica_config(access: &HubAccess, agent: HeaderValue) -> Result<Config, HubError> {
-    let mut config = hardened(access).await?;
+pub fn replica_config(access: &HubAccess, agent: HeaderValue) -> Result<Config, HubError> {
+    let mut config = hardened(access)?;
     config.headers.push((USER_AGENT, agent));
     Ok(config)
 }
 
-async fn hardened(access: &HubAccess) -> Result<Config, HubError> {
+fn hardened(access: &HubAccess) -> Result<Config, HubError> {
     let mut config = match access {
         HubAccess::Kubeconfig(kubeconfig) => {
-            let options = KubeConfigOptions::default();
-            Config::from_custom_kubeconfig(kubeconfig.as_ref().clone(), &options).await?
+            kubeconfig::access(kubeconfig, &KubeConfigOptions::default())?.config
         }
         HubAccess::InCluster => Config::incluster()?,
     };

@@ -18,6 +18,7 @@
 
 pub mod admin;
 pub mod args;
+pub mod backoff;
 pub mod certificate;
 mod cpu;
 pub mod kube_client;
