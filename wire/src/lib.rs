@@ -12,6 +12,7 @@
 //!   [`SourceSlice`], of which an endpoint with one IPv4 address takes 8 bytes.
 //! - A [copy](RawSlice::content_hash) becomes a [`ContentHash`] of 16 bytes. Endpoints that have
 //!   the canonical form, in which causeway encodes them, are hashed without being decoded.
+//! - A slice of JSON, or a typed one, is [encoded](message) first: there is one decoder.
 //! - A [page](PageReader) of a list is read while it arrives, and only one object of it is held.
 //!
 //! Such code is easily wrong in ways that a type does not show, so it is apart from the code that
@@ -22,17 +23,17 @@
 //! # Way of a slice
 //!
 //! ```text
-//! PageReader, WatchEvent -> Object -> RawSlice -> SourceSlice   (sources)
-//!                                              -> ContentHash   (copies)
-//! SourceEndpoint -> CopyEndpoint -> ContentHash                 (desired copies)
-//!                                -> EndpointSlice -> encode     (their writes)
+//! PageReader, WatchEvent -> Object -> message -> RawSlice -> SourceSlice   (sources)
+//!                                                         -> ContentHash   (copies)
+//! SourceEndpoint -> CopyEndpoint -> ContentHash                            (desired copies)
+//!                                -> EndpointSlice -> encode                (their writes)
 //! ```
 //!
 //! # What guards it
 //!
 //! | guard | holds |
 //! | --- | --- |
-//! | `wire/tests/differential` | random slices: `prost`, `serde_json` and typed objects agree |
+//! | `wire/tests/differential` | random slices: `prost`, `serde_json` and the encoder agree |
 //! | `fuzz/targets/decoding.rs` | any bytes: no panic, and the length of parts changes nothing |
 //! | `fuzz/targets/watching.rs` | an object that cannot be read hides no other one |
 //! | `tests/tests/connections/encodings.rs` | real API servers: protobuf and JSON agree |
@@ -46,6 +47,6 @@ mod unreadable;
 pub use self::answer::{Object, Page, PageReader, WatchEvent};
 pub use self::slice::{
     AddressType, ContentHash, CopyEndpoint, Places, RawSlice, SliceManager, SlicePort,
-    SourceEndpoint, SourceSlice, SourceVersion, Uid, encode,
+    SourceEndpoint, SourceSlice, SourceVersion, Uid, encode, message,
 };
 pub use self::unreadable::Unreadable;

@@ -9,7 +9,7 @@ use twox_hash::XxHash3_128;
 
 use super::canonical::{Rest, push_address, push_endpoint, push_ipv4};
 use super::copy_endpoint::CopyEndpoint;
-use super::endpoint::{Text, WireEndpoint, WireHints};
+use super::endpoint::WireEndpoint;
 
 /// Hash of all content of a copy that causeway decides, in 128 bits. Hashes of two processes are
 /// not comparable.
@@ -84,15 +84,16 @@ impl Content {
     pub(super) fn add_observed(&mut self, endpoint: &WireEndpoint<'_>) {
         let addresses = |out: &mut Vec<u8>| {
             let all = endpoint.addresses.iter();
-            all.for_each(|address| push_address(out, &address.0));
+            all.for_each(|address| push_address(out, address));
         };
+        let hints = endpoint.hints.as_ref().map(<[_; 2]>::each_ref);
         let rest = Rest {
-            hostname: given(&endpoint.hostname),
-            zone: given(&endpoint.zone),
-            node: given(&endpoint.node_name),
-            conditions: endpoint.conditions.unwrap_or_default().each(),
-            hints: endpoint.hints.as_ref().map(WireHints::names),
-            has_more: endpoint.has_more(),
+            hostname: endpoint.hostname,
+            zone: endpoint.zone,
+            node: endpoint.node_name,
+            conditions: endpoint.conditions,
+            hints: hints.map(|both| both.map(|names| names.iter().copied())),
+            has_more: endpoint.has_more,
         };
         push_endpoint(&mut self.0, addresses, rest);
     }
@@ -139,8 +140,4 @@ impl Content {
         }
         self.0.extend(text.as_bytes());
     }
-}
-
-fn given<'a>(text: &'a Option<Text<'_>>) -> Option<&'a str> {
-    text.as_ref().map(|text| &*text.0)
 }

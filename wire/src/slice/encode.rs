@@ -6,15 +6,15 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::discovery::v1::{
     Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 
 use crate::protobuf::Message;
 
 /// Number of the field of a slice's endpoints.
 pub(super) const ENDPOINTS: u32 = 2;
 
-/// Returns the message `k8s.io.api.discovery.v1.EndpointSlice` of a slice. It lacks the fields of
-/// the metadata that only API servers set.
+/// Returns the message `k8s.io.api.discovery.v1.EndpointSlice` of a slice. Of the fields of the
+/// metadata that only API servers set, it has UID, resourceVersion and time of deletion.
 pub fn encode(slice: &EndpointSlice) -> Vec<u8> {
     let EndpointSlice {
         metadata,
@@ -56,7 +56,7 @@ fn push_flag(out: &mut Vec<u8>, field: u32, flag: Option<bool>) {
     }
 }
 
-fn push_metadata(out: &mut Vec<u8>, metadata: &ObjectMeta) {
+pub(super) fn push_metadata(out: &mut Vec<u8>, metadata: &ObjectMeta) {
     let ObjectMeta {
         name,
         generate_name,
@@ -67,9 +67,9 @@ fn push_metadata(out: &mut Vec<u8>, metadata: &ObjectMeta) {
         annotations,
         owner_references,
         finalizers,
+        deletion_timestamp,
         creation_timestamp: _,
         deletion_grace_period_seconds: _,
-        deletion_timestamp: _,
         generation: _,
         managed_fields: _,
         self_link: _,
@@ -79,6 +79,11 @@ fn push_metadata(out: &mut Vec<u8>, metadata: &ObjectMeta) {
     push_text(out, 3, namespace.as_deref());
     push_text(out, 5, uid.as_deref());
     push_text(out, 6, resource_version.as_deref());
+    if let Some(Time(time)) = deletion_timestamp {
+        // Rounded down, as in JSON.
+        let seconds = time.as_second() - i64::from(time.subsec_nanosecond() < 0);
+        out.message(9, |out| out.number(1, seconds.cast_unsigned()));
+    }
     push_map(out, 11, labels.as_ref());
     push_map(out, 12, annotations.as_ref());
     for owner in owner_references.iter().flatten() {
@@ -106,7 +111,7 @@ fn push_owner(out: &mut Vec<u8>, owner: &OwnerReference) {
     push_flag(out, 7, *block_owner_deletion);
 }
 
-fn push_endpoint(out: &mut Vec<u8>, endpoint: &Endpoint) {
+pub(super) fn push_endpoint(out: &mut Vec<u8>, endpoint: &Endpoint) {
     let Endpoint {
         addresses,
         conditions,
@@ -193,7 +198,7 @@ pub(super) fn push_hints<'a>(
     });
 }
 
-fn push_port(out: &mut Vec<u8>, port: &EndpointPort) {
+pub(super) fn push_port(out: &mut Vec<u8>, port: &EndpointPort) {
     let EndpointPort {
         app_protocol,
         name,

@@ -1,31 +1,25 @@
 //! Decoder of slices: the fields of `k8s.io/api/discovery/v1/generated.proto`, by their numbers.
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::discovery::v1::EndpointPort;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use serde::de::IgnoredAny;
 
-use super::bounded;
 use super::encode::ENDPOINTS;
-use super::endpoint::{HINTS_MAX, Text, WireConditions, WireEndpoint, WireHints, WireTarget};
-use super::parts::{Endpoints, LISTED_MAX, Metadata, Owner, Parts};
-use crate::protobuf::{Fields, Malformed, Value};
+use super::endpoint::{HINTS_MAX, WireEndpoint, add};
+use super::parts::{LISTED_MAX, Metadata, Parts};
+use crate::protobuf::{Fields, Malformed};
 
 /// Reads a slice without its endpoints, which are read later.
 pub(super) fn slice(message: &[u8]) -> Result<Parts<'_>, Malformed> {
     let mut slice = Parts {
-        endpoints: Endpoints::Protobuf(message),
+        message: Some(message),
         ..Parts::default()
     };
     for field in Fields::of(message) {
         match field? {
             (1, value) => slice.metadata = metadata(value.bytes())?,
-            (3, value) => {
-                bounded::add::<LISTED_MAX, _>(slice.ports.to_mut(), port(value.bytes())?);
-            }
-            (4, value) => slice.address_type = Some(text(value)?),
+            (3, value) => add::<LISTED_MAX, _>(&mut slice.ports, port(value.bytes())?),
+            (4, value) => slice.address_type = value.text()?,
             _ => {}
         }
     }
@@ -58,35 +52,18 @@ pub(super) fn each_endpoint<'a>(
     Ok(())
 }
 
-fn text(value: Value<'_>) -> Result<Text<'_>, Malformed> {
-    Ok(Text(Cow::Borrowed(value.text()?)))
-}
-
-fn owned(value: Value<'_>) -> Result<Option<String>, Malformed> {
-    Ok(Some(value.text()?.to_owned()))
-}
-
 fn metadata(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
     let mut meta = Metadata::default();
     for field in Fields::of(message) {
         match field? {
-            (1, value) => meta.name = owned(value)?,
-            (3, value) => meta.namespace = owned(value)?,
-            (5, value) => meta.uid = owned(value)?,
-            (6, value) => meta.resource_version = owned(value)?,
+            (1, value) => meta.name = Some(value.text()?),
+            (3, value) => meta.namespace = Some(value.text()?),
+            (5, value) => meta.uid = Some(value.text()?),
+            (6, value) => meta.resource_version = Some(value.text()?),
             (9, value) => meta.deletion_timestamp = Some(time(value.bytes())?),
-            (11, value) => {
-                let (name, value) = entry(value.bytes())?;
-                meta.labels.add(name, value)?;
-            }
-            (12, value) => {
-                let (name, value) = entry(value.bytes())?;
-                meta.annotations.add(name, value)?;
-            }
-            (13, value) => {
-                let owner = owner(value.bytes())?;
-                bounded::add::<LISTED_MAX, _>(&mut meta.owner_references, owner);
-            }
+            (11, value) => meta.labels.add(entry(value.bytes())?)?,
+            (12, value) => meta.annotations.add(entry(value.bytes())?)?,
+            (13, value) => add::<LISTED_MAX, _>(&mut meta.owners, text(value.bytes(), 4)?),
             _ => {}
         }
     }
@@ -94,17 +71,28 @@ fn metadata(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
 }
 
 /// Reads an entry of a map of texts.
-fn entry(message: &[u8]) -> Result<(Text<'_>, Text<'_>), Malformed> {
-    let empty = || Text(Cow::Borrowed(""));
-    let (mut name, mut content) = (empty(), empty());
+fn entry(message: &[u8]) -> Result<(&str, &str), Malformed> {
+    let (mut name, mut content) = ("", "");
     for field in Fields::of(message) {
         match field? {
-            (1, value) => name = text(value)?,
-            (2, value) => content = text(value)?,
+            (1, value) => name = value.text()?,
+            (2, value) => content = value.text()?,
             _ => {}
         }
     }
     Ok((name, content))
+}
+
+/// Reads the text in a field of a message; empty if the message lacks the field.
+fn text(message: &[u8], number: u32) -> Result<&str, Malformed> {
+    let mut text = "";
+    for field in Fields::of(message) {
+        let (found, value) = field?;
+        if found == number {
+            text = value.text()?;
+        }
+    }
+    Ok(text)
 }
 
 /// Reads seconds of Unix time. A time that cannot be represented is [`Timestamp::MAX`].
@@ -118,16 +106,6 @@ fn time(message: &[u8]) -> Result<Time, Malformed> {
     Ok(Time(
         Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX),
     ))
-}
-
-fn owner(message: &[u8]) -> Result<Owner<'_>, Malformed> {
-    let mut uid = None;
-    for field in Fields::of(message) {
-        if let (4, value) = field? {
-            uid = Some(text(value)?);
-        }
-    }
-    Ok(Owner { uid })
 }
 
 fn port(message: &[u8]) -> Result<EndpointPort, Malformed> {
@@ -152,13 +130,12 @@ fn port(message: &[u8]) -> Result<EndpointPort, Malformed> {
 fn read_endpoint<'a>(message: &'a [u8], endpoint: &mut WireEndpoint<'a>) -> Result<(), Malformed> {
     for field in Fields::of(message) {
         match field? {
-            (1, value) => endpoint.addresses.push(text(value)?),
-            (2, value) => endpoint.conditions = Some(conditions(value.bytes())?),
-            (3, value) => endpoint.hostname = Some(text(value)?),
-            (4, _) => endpoint.target_ref = Some(IgnoredAny),
-            (5, _) => endpoint.deprecated_topology = Some(IgnoredAny),
-            (6, value) => endpoint.node_name = Some(text(value)?),
-            (7, value) => endpoint.zone = Some(text(value)?),
+            (1, value) => endpoint.addresses.push(value.text()?),
+            (2, value) => endpoint.conditions = conditions(value.bytes())?,
+            (3, value) => endpoint.hostname = Some(value.text()?),
+            (4 | 5, _) => endpoint.has_more = true,
+            (6, value) => endpoint.node_name = Some(value.text()?),
+            (7, value) => endpoint.zone = Some(value.text()?),
             (8, value) => endpoint.hints = Some(hints(value.bytes())?),
             _ => {}
         }
@@ -166,40 +143,29 @@ fn read_endpoint<'a>(message: &'a [u8], endpoint: &mut WireEndpoint<'a>) -> Resu
     Ok(())
 }
 
-fn conditions(message: &[u8]) -> Result<WireConditions, Malformed> {
-    let mut conditions = WireConditions::default();
+fn conditions(message: &[u8]) -> Result<[Option<bool>; 3], Malformed> {
+    let [mut ready, mut serving, mut terminating] = [None; 3];
     for field in Fields::of(message) {
         match field? {
-            (1, value) => conditions.ready = Some(value.is_true()),
-            (2, value) => conditions.serving = Some(value.is_true()),
-            (3, value) => conditions.terminating = Some(value.is_true()),
+            (1, value) => ready = Some(value.is_true()),
+            (2, value) => serving = Some(value.is_true()),
+            (3, value) => terminating = Some(value.is_true()),
             _ => {}
         }
     }
-    Ok(conditions)
+    Ok([ready, serving, terminating])
 }
 
-fn hints(message: &[u8]) -> Result<WireHints<'_>, Malformed> {
-    let mut hints = WireHints::default();
+fn hints(message: &[u8]) -> Result<[Vec<&str>; 2], Malformed> {
+    let (mut zones, mut nodes) = (Vec::new(), Vec::new());
     for field in Fields::of(message) {
-        let (targets, value) = match field? {
-            (1, value) => (&mut hints.for_zones, value),
-            (2, value) => (&mut hints.for_nodes, value),
-            _ => continue,
-        };
-        bounded::add::<HINTS_MAX, _>(targets, target(value.bytes())?);
-    }
-    Ok(hints)
-}
-
-fn target(message: &[u8]) -> Result<WireTarget<'_>, Malformed> {
-    let mut name = None;
-    for field in Fields::of(message) {
-        if let (1, value) = field? {
-            name = Some(text(value)?);
+        match field? {
+            (1, value) => add::<HINTS_MAX, _>(&mut zones, text(value.bytes(), 1)?),
+            (2, value) => add::<HINTS_MAX, _>(&mut nodes, text(value.bytes(), 1)?),
+            _ => {}
         }
     }
-    Ok(WireTarget { name })
+    Ok([zones, nodes])
 }
 
 #[cfg(test)]

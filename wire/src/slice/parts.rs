@@ -1,14 +1,8 @@
 //! Parts of an EndpointSlice that are decoded before its role is known.
 
-use std::borrow::Cow;
-
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
+use k8s_openapi::api::discovery::v1::EndpointPort;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
-use super::bounded::list;
-use super::endpoint::Text;
 use super::source::PORTS_MAX;
 use super::texts::Texts;
 
@@ -17,134 +11,47 @@ use super::texts::Texts;
 pub(super) const LISTED_MAX: usize = PORTS_MAX + 1;
 
 /// Slice of which the endpoints are not decoded.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default)]
 pub(super) struct Parts<'a> {
-    #[serde(borrow)]
     pub(super) metadata: Metadata<'a>,
-    #[serde(borrow)]
-    pub(super) address_type: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    pub(super) endpoints: Endpoints<'a>,
-    #[serde(default, deserialize_with = "ports")]
-    pub(super) ports: Cow<'a, [EndpointPort]>,
-}
-
-/// Part of a slice that must be readable for the slice to count as present. A source of which
-/// nothing else can be read retains its copies.
-#[derive(Deserialize)]
-pub(super) struct Bearer<'a> {
-    #[serde(borrow)]
-    pub(super) metadata: Metadata<'a>,
+    pub(super) address_type: &'a str,
+    pub(super) ports: Vec<EndpointPort>,
+    /// Message of the slice, which has the endpoints; `None` if only its metadata can be read.
+    pub(super) message: Option<&'a [u8]>,
 }
 
 /// Metadata of a slice.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default)]
 pub(super) struct Metadata<'a> {
-    pub(super) namespace: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) uid: Option<String>,
-    pub(super) resource_version: Option<String>,
+    pub(super) namespace: Option<&'a str>,
+    pub(super) name: Option<&'a str>,
+    pub(super) uid: Option<&'a str>,
+    pub(super) resource_version: Option<&'a str>,
     pub(super) deletion_timestamp: Option<Time>,
-    #[serde(borrow, default)]
     pub(super) labels: Texts<'a>,
-    #[serde(borrow, default)]
     pub(super) annotations: Texts<'a>,
-    #[serde(borrow, default, deserialize_with = "list::<LISTED_MAX, _, _>")]
-    pub(super) owner_references: Vec<Owner<'a>>,
-}
-
-/// Owner of a slice.
-#[derive(Debug, Deserialize)]
-pub(super) struct Owner<'a> {
-    #[serde(borrow)]
-    pub(super) uid: Option<Text<'a>>,
-}
-
-/// Endpoints that are not decoded.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Endpoints<'a> {
-    /// List in JSON, or `null`.
-    Json(&'a str),
-    /// Message of the slice.
-    Protobuf(&'a [u8]),
-    /// Endpoints of a typed object.
-    Typed(&'a [Endpoint]),
-    /// Endpoints of a slice of which only the metadata can be read.
-    Unread,
-}
-
-impl Default for Endpoints<'_> {
-    fn default() -> Self {
-        Self::Typed(&[])
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Endpoints<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <&RawValue>::deserialize(deserializer)?;
-        Ok(Self::Json(text.get()))
-    }
-}
-
-fn ports<'de, 'a, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Cow<'a, [EndpointPort]>, D::Error> {
-    list::<LISTED_MAX, _, _>(deserializer).map(Cow::Owned)
-}
-
-impl<'a> Parts<'a> {
-    /// Returns a slice of which only the metadata can be read.
-    pub(super) fn unread(metadata: Metadata<'a>) -> Self {
-        Self {
-            metadata,
-            endpoints: Endpoints::Unread,
-            ..Self::default()
-        }
-    }
-}
-
-impl<'a> From<&'a EndpointSlice> for Parts<'a> {
-    fn from(slice: &'a EndpointSlice) -> Self {
-        let meta = &slice.metadata;
-        let owners = meta.owner_references.iter().flatten();
-        let owner = |uid: &'a String| Owner {
-            uid: Some(uid.into()),
-        };
-        let ports = slice.ports.as_deref().unwrap_or_default();
-        Self {
-            metadata: Metadata {
-                namespace: meta.namespace.clone(),
-                name: meta.name.clone(),
-                uid: meta.uid.clone(),
-                resource_version: meta.resource_version.clone(),
-                deletion_timestamp: meta.deletion_timestamp.clone(),
-                labels: (&meta.labels).into(),
-                annotations: (&meta.annotations).into(),
-                owner_references: owners
-                    .take(LISTED_MAX)
-                    .map(|reference| owner(&reference.uid))
-                    .collect(),
-            },
-            address_type: Some((&slice.address_type).into()),
-            endpoints: Endpoints::Typed(&slice.endpoints),
-            ports: Cow::Borrowed(&ports[..ports.len().min(LISTED_MAX)]),
-        }
-    }
+    /// UIDs of its owners.
+    pub(super) owners: Vec<&'a str>,
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
     use serde_json::json;
 
     use super::*;
     use crate::answer::Object;
     use crate::protobuf::Message as _;
-    use crate::slice::endpoint::{ADDRESSES_MAX, HINTS_MAX, WireEndpoint, each_endpoint};
-    use crate::slice::{Places, RawSlice, SliceManager, encode, fields};
+    use crate::slice::endpoint::{ADDRESSES_MAX, HINTS_MAX};
+    use crate::slice::{ContentHash, Places, RawSlice, SliceManager, encode, fields, message};
 
     const MANY: usize = 100_000;
+
+    /// Returns the message of a slice of JSON.
+    fn of_json(json: &str) -> Vec<u8> {
+        let message = message(Object::Json(json));
+        message.expect("its metadata").into_owned()
+    }
 
     fn json(ports: usize, last: &str) -> String {
         let owners = r#"{"uid":"o"},"#.repeat(MANY);
@@ -169,14 +76,21 @@ mod tests {
 
     #[test]
     fn ports_and_owners_beyond_the_maximum_are_not_stored() {
-        let (json, protobuf) = (json(MANY, "{}"), protobuf(MANY));
-        let of_json: Parts<'_> = serde_json::from_str(&json).expect("a slice of JSON");
-        let of_protobuf = fields::slice(&protobuf).expect("a slice of protobuf");
-        let typed: EndpointSlice = serde_json::from_str(&json).expect("a typed slice");
-        for parts in [of_json, of_protobuf, Parts::from(&typed)] {
+        for message in [of_json(&json(MANY, "{}")), protobuf(MANY)] {
+            let parts = fields::slice(&message).expect("a slice");
             assert_eq!(parts.ports.len(), LISTED_MAX);
-            assert_eq!(parts.metadata.owner_references.len(), LISTED_MAX);
+            assert_eq!(parts.metadata.owners.len(), LISTED_MAX);
         }
+    }
+
+    #[test]
+    fn ports_and_owners_of_json_beyond_the_maximum_are_not_encoded() {
+        assert!(of_json(&json(MANY, "{}")).len() < MANY);
+    }
+
+    fn hash(message: &[u8]) -> Option<ContentHash> {
+        let slice = RawSlice::decode(message).expect("a slice");
+        slice.content_hash(std::iter::empty()).ok()
     }
 
     /// Returns a slice of one endpoint with so many addresses, and zones and nodes in its hints.
@@ -197,38 +111,36 @@ mod tests {
     #[test]
     fn addresses_and_hints_beyond_the_maximum_are_not_stored() {
         let slice = of_one_endpoint(5000, 5000);
-        let is_bounded = |endpoint: &WireEndpoint<'_>| {
-            let hints = endpoint.hints.as_ref().expect("hints").names();
-            assert_eq!(hints.map(Iterator::count), [HINTS_MAX; 2]);
-            assert_eq!(endpoint.addresses.iter().count(), ADDRESSES_MAX + 1);
-        };
-        let json = serde_json::to_string(&slice.endpoints).expect("JSON");
-        each_endpoint(&json, is_bounded).expect("endpoints of JSON");
-        fields::each_endpoint(&encode(&slice), is_bounded).expect("endpoints of protobuf");
-        is_bounded(&WireEndpoint::of(&slice.endpoints[0]));
+        let json = serde_json::to_string(&slice).expect("JSON");
+        for message in [encode(&slice), of_json(&json)] {
+            let mut endpoints = 0;
+            let read = fields::each_endpoint(&message, |endpoint| {
+                let hints = endpoint.hints.as_ref().expect("hints");
+                assert_eq!(hints.each_ref().map(Vec::len), [HINTS_MAX; 2]);
+                assert_eq!(endpoint.addresses.iter().count(), ADDRESSES_MAX + 1);
+                endpoints += 1;
+            });
+            assert_eq!((read, endpoints), (Ok(()), 1));
+        }
     }
 
     #[test]
     fn addresses_and_hints_are_hashed_alike_from_every_encoding() {
-        let hash = |slice: RawSlice<'_>| slice.content_hash(std::iter::empty()).ok();
         for addresses in [1, ADDRESSES_MAX, ADDRESSES_MAX + 1, ADDRESSES_MAX + 2] {
             for hints in [1, 12, 13, HINTS_MAX, HINTS_MAX + 1] {
                 let slice = of_one_endpoint(addresses, hints);
                 let json = serde_json::to_string(&slice).expect("JSON");
-                let typed = hash((&slice).into());
-                for object in [Object::Json(&json), Object::Protobuf(&encode(&slice))] {
-                    let decoded = hash(RawSlice::decode(object).expect("a slice"));
-                    assert_eq!(decoded, typed, "{addresses} addresses, {hints} hints");
-                }
+                let hashes = [encode(&slice), of_json(&json)].map(|message| hash(&message));
+                assert!(hashes[0].is_some());
+                assert_eq!(hashes[0], hashes[1], "{addresses} addresses, {hints} hints");
             }
         }
     }
 
     #[test]
     fn slice_of_too_many_ports_is_a_source_of_the_first() {
-        let (json, protobuf) = (json(MANY, "{}"), protobuf(MANY));
-        for object in [Object::Json(&json), Object::Protobuf(&protobuf)] {
-            let slice = RawSlice::decode(object).expect("a slice");
+        for message in [of_json(&json(MANY, "{}")), protobuf(MANY)] {
+            let slice = RawSlice::decode(&message).expect("a slice");
             let source = slice.source(SliceManager::Pods, &mut Places::default());
             assert_eq!(source.expect("a version").ports.len(), PORTS_MAX);
         }
@@ -236,9 +148,9 @@ mod tests {
 
     #[test]
     fn malformed_port_beyond_the_maximum_makes_a_slice_unread() {
-        let malformed = json(LISTED_MAX, r#"{"port":"http"}"#);
-        let slice = RawSlice::decode(Object::Json(&malformed)).expect("its metadata");
-        assert!(slice.content_hash(std::iter::empty()).is_err());
+        let malformed = of_json(&json(LISTED_MAX, r#"{"port":"http"}"#));
+        assert_eq!(hash(&malformed), None);
+        let slice = RawSlice::decode(&malformed).expect("its metadata");
         assert_eq!(slice.uid(), "u");
     }
 
@@ -246,10 +158,11 @@ mod tests {
     fn slice_without_ports_has_none() {
         for ports in ["", r#","ports":null"#, r#","ports":[]"#] {
             let json = format!(r#"{{"metadata":{{"ownerReferences":null}}{ports}}}"#);
-            let parts: Parts<'_> = serde_json::from_str(&json).expect("a slice");
-            assert!(parts.ports.is_empty() && parts.metadata.owner_references.is_empty());
+            let message = of_json(&json);
+            let parts = fields::slice(&message).expect("a slice");
+            assert!(parts.ports.is_empty() && parts.metadata.owners.is_empty());
         }
-        let wrong = r#"{"metadata":{},"ports":{}}"#;
-        assert!(serde_json::from_str::<Parts<'_>>(wrong).is_err());
+        let wrong = of_json(r#"{"metadata":{},"ports":{}}"#);
+        assert!(fields::slice(&wrong).is_err());
     }
 }

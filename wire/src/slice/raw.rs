@@ -1,75 +1,62 @@
 //! EndpointSlices of a watch. The endpoints are decoded only for a caller that stores them,
-//! straight from the bytes of the answer into the compact form.
+//! straight from the bytes of the message into the compact form.
 
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::canonical;
 use super::content::{Content, ContentHash};
-use super::endpoint::{WireEndpoint, each_endpoint, or_empty};
 use super::fields;
-use super::parts::{Bearer, Endpoints, Parts};
+use super::parts::Parts;
 use super::place::Places;
 use super::source::{SliceManager, SourceDraft, SourceSlice};
 use super::uid::SourceVersion;
-use crate::answer::Object;
 use crate::unreadable::Unreadable;
 
-/// Likely minimum bytes of an endpoint in JSON.
-const JSON_ENDPOINT: usize = 128;
-/// Likely minimum bytes of an endpoint in protobuf.
-const PROTOBUF_ENDPOINT: usize = 64;
+/// Likely minimum bytes of an endpoint.
+const ENDPOINT_BYTES: usize = 64;
 
 /// EndpointSlice whose endpoints are not decoded.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RawSlice<'a>(Parts<'a>);
 
-impl<'a> From<&'a EndpointSlice> for RawSlice<'a> {
-    fn from(slice: &'a EndpointSlice) -> Self {
-        Self(slice.into())
-    }
-}
-
 impl<'a> RawSlice<'a> {
-    /// Decodes an EndpointSlice. Its metadata must be readable. Other content that cannot be read
-    /// is an error only once it is needed.
+    /// Decodes the [message](super::message) of an EndpointSlice. Its metadata must be readable.
+    /// Other content that cannot be read is an error only once it is needed.
     ///
     /// # Errors
-    /// The object is no EndpointSlice.
-    pub fn decode(object: Object<'a>) -> Result<Self, Unreadable> {
-        let parts = match object {
-            Object::Json(text) => serde_json::from_str(text).or_else(|error| {
-                let bearer = serde_json::from_str::<Bearer<'_>>(text).map_err(|_| error)?;
-                Ok::<_, Unreadable>(Parts::unread(bearer.metadata))
-            }),
-            Object::Protobuf(message) => fields::slice(message).or_else(|error| {
-                let metadata = fields::metadata_of(message).map_err(|_| error)?;
-                Ok(Parts::unread(metadata))
-            }),
-        };
+    /// The message is no EndpointSlice.
+    pub fn decode(message: &'a [u8]) -> Result<Self, Unreadable> {
+        let parts = fields::slice(message).or_else(|error| {
+            // A source of which nothing else can be read retains its copies.
+            let metadata = fields::metadata_of(message).map_err(|_| error)?;
+            Ok::<_, Unreadable>(Parts {
+                metadata,
+                ..Parts::default()
+            })
+        });
         parts.map(Self)
     }
 
     /// Returns its namespace; empty if it has none.
     pub fn namespace(&self) -> &str {
-        self.0.metadata.namespace.as_deref().unwrap_or_default()
+        self.0.metadata.namespace.unwrap_or_default()
     }
 
     /// Returns its UID; empty if it has none.
     pub fn uid(&self) -> &str {
-        self.0.metadata.uid.as_deref().unwrap_or_default()
+        self.0.metadata.uid.unwrap_or_default()
     }
 
     /// Returns its resourceVersion; `None` if that is no number.
     pub fn resource_version(&self) -> Option<u64> {
-        let version = self.0.metadata.resource_version.as_deref();
+        let version = self.0.metadata.resource_version;
         version.and_then(|text| text.parse().ok())
     }
 
     /// Returns its UID and resourceVersion; `None` if one of them is missing.
     pub fn version(&self) -> Option<SourceVersion> {
         Some(SourceVersion {
-            uid: self.0.metadata.uid.as_deref()?.into(),
+            uid: self.0.metadata.uid?.into(),
             resource_version: self.resource_version()?,
         })
     }
@@ -88,10 +75,10 @@ impl<'a> RawSlice<'a> {
     pub fn into_meta(self) -> ObjectMeta {
         let metadata = self.0.metadata;
         ObjectMeta {
-            namespace: metadata.namespace,
-            name: metadata.name,
-            uid: metadata.uid,
-            resource_version: metadata.resource_version,
+            namespace: metadata.namespace.map(Into::into),
+            name: metadata.name.map(Into::into),
+            uid: metadata.uid.map(Into::into),
+            resource_version: metadata.resource_version.map(Into::into),
             deletion_timestamp: metadata.deletion_timestamp,
             ..ObjectMeta::default()
         }
@@ -102,9 +89,12 @@ impl<'a> RawSlice<'a> {
     /// the slice has no version.
     pub fn source(&self, manager: SliceManager, places: &mut Places) -> Option<SourceSlice> {
         let version = self.version()?;
-        let endpoints = self.0.endpoints;
-        let mut draft = SourceDraft::new(or_empty(&self.0.address_type), endpoints.likely());
-        Some(match endpoints.each(|endpoint| draft.add(endpoint)) {
+        let Some(message) = self.0.message else {
+            return Some(SourceSlice::unread(version, manager));
+        };
+        let mut draft = SourceDraft::new(self.0.address_type, message.len() / ENDPOINT_BYTES);
+        let read = fields::each_endpoint(message, |endpoint| draft.add(endpoint));
+        Some(match read {
             Ok(()) => draft.finish(version, manager, &self.0.ports, places),
             Err(_) => SourceSlice::unread(version, manager),
         })
@@ -119,50 +109,13 @@ impl<'a> RawSlice<'a> {
         &self,
         values: impl Iterator<Item = Option<&'v str>>,
     ) -> Result<ContentHash, Unreadable> {
-        let mut content = Content::new(values, or_empty(&self.0.address_type));
-        match self.0.endpoints.canonical() {
+        let message = self.0.message.ok_or(Unreadable::Content)?;
+        let mut content = Content::new(values, self.0.address_type);
+        match canonical::endpoints(message) {
             Some(endpoints) => content.extend(endpoints),
-            None => {
-                let endpoints = self.0.endpoints;
-                endpoints.each(|endpoint| content.add_observed(endpoint))?;
-            }
+            None => fields::each_endpoint(message, |endpoint| content.add_observed(endpoint))?,
         }
-        let owners = self.0.metadata.owner_references.iter();
-        let owners = owners.map(|owner| or_empty(&owner.uid));
+        let owners = self.0.metadata.owners.iter().copied();
         Ok(content.hash(&self.0.ports).owned_by(owners))
-    }
-}
-
-impl<'a> Endpoints<'a> {
-    /// Returns the likely number of endpoints.
-    fn likely(self) -> usize {
-        match self {
-            Self::Json(text) => text.len() / JSON_ENDPOINT,
-            Self::Protobuf(message) => message.len() / PROTOBUF_ENDPOINT,
-            Self::Typed(all) => all.len(),
-            Self::Unread => 0,
-        }
-    }
-
-    /// Returns all endpoints unchanged, if they have the form in which copies are hashed.
-    fn canonical(self) -> Option<&'a [u8]> {
-        match self {
-            Self::Protobuf(message) => canonical::endpoints(message),
-            Self::Json(_) | Self::Typed(_) | Self::Unread => None,
-        }
-    }
-
-    /// Decodes the endpoints one by one.
-    fn each(self, mut take: impl FnMut(&WireEndpoint<'a>)) -> Result<(), Unreadable> {
-        match self {
-            Self::Json(text) => Ok(each_endpoint(text, take)?),
-            Self::Protobuf(message) => Ok(fields::each_endpoint(message, take)?),
-            Self::Typed(all) => {
-                let all = all.iter().map(WireEndpoint::of);
-                all.for_each(|endpoint| take(&endpoint));
-                Ok(())
-            }
-            Self::Unread => Err(Unreadable::Content),
-        }
     }
 }

@@ -12,7 +12,7 @@ use k8s_openapi::api::discovery::v1 as discovery;
 use string_cache::DefaultAtom;
 
 use super::address::ipv4;
-use super::endpoint::{ADDRESSES_MAX, WireAddresses, WireConditions, WireEndpoint, or_empty};
+use super::endpoint::{ADDRESSES_MAX, WireAddresses, WireEndpoint};
 use super::place::{PlaceTexts, Places, SlicePlaces, present};
 use super::uid::SourceVersion;
 
@@ -299,14 +299,13 @@ impl SourceDraft {
             self.odd += 1;
             return;
         }
-        if let Some(hostname) = &endpoint.hostname {
+        if let Some(hostname) = endpoint.hostname {
             self.hostnames.resize(self.places.len(), Box::default());
-            self.hostnames.push(hostname.0.as_ref().into());
+            self.hostnames.push(hostname.into());
         }
-        self.places
-            .push(or_empty(&endpoint.node_name), or_empty(&endpoint.zone));
-        self.conditions
-            .push(Conditions::of(endpoint.conditions.unwrap_or_default()));
+        let place = [endpoint.node_name, endpoint.zone].map(Option::unwrap_or_default);
+        self.places.push(place[0], place[1]);
+        self.conditions.push(Conditions::new(endpoint.conditions));
     }
 
     /// Returns the slice.
@@ -357,11 +356,11 @@ fn add<A: Into<IpAddr>>(
     more: &mut Vec<(u32, IpAddr)>,
 ) -> bool {
     let others = texts.more.iter().take(ADDRESSES_MAX - 1);
-    let others = others.map(|text| read(&text.0));
+    let others = others.map(|text| read(text));
     let Some(others) = others.collect::<Option<Vec<_>>>() else {
         return false;
     };
-    let Some(address) = texts.first.as_ref().and_then(|text| read(&text.0)) else {
+    let Some(address) = texts.first.and_then(read) else {
         return false;
     };
     let number = u32::try_from(first.len()).unwrap_or(u32::MAX);
@@ -380,10 +379,6 @@ impl Addresses {
 }
 
 impl Conditions {
-    fn of(given: WireConditions) -> Self {
-        Self::new(given.each())
-    }
-
     fn new(given: [Option<bool>; 3]) -> Self {
         let [ready, serving, terminating] = given.map(|condition| match condition {
             None => 0,
@@ -424,10 +419,10 @@ fn port(port: &discovery::EndpointPort) -> Option<SlicePort> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::discovery::v1::EndpointSlice;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::slice::{RawSlice, encode};
 
     fn read(address_type: &str, endpoints: Value) -> SourceSlice {
         let slice = serde_json::from_value(json!({
@@ -435,14 +430,10 @@ mod tests {
             "addressType": address_type,
             "endpoints": endpoints,
         }));
-        let slice: EndpointSlice = slice.expect("a slice decodes");
-        let mut places = Places::default();
-        let mut draft = SourceDraft::new(address_type, slice.endpoints.len());
-        for endpoint in &slice.endpoints {
-            draft.add(&WireEndpoint::of(endpoint));
-        }
-        let version = SourceVersion::parse("u/7").expect("a version");
-        draft.finish(version, SliceManager::Pods, &[], &mut places)
+        let message = encode(&slice.expect("a slice decodes"));
+        let slice = RawSlice::decode(&message).expect("a slice");
+        let source = slice.source(SliceManager::Pods, &mut Places::default());
+        source.expect("a version")
     }
 
     #[test]

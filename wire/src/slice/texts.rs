@@ -1,34 +1,30 @@
 //! Labels and annotations of a slice.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-
-use super::endpoint::Text;
 use crate::protobuf::Malformed;
 
 /// Maximum number of labels, and of annotations, of a slice. By default etcd stores objects of at
-/// most 1.5 MiB, which hold fewer than 200,000 of them: what a tenant can store is readable.
+/// most 1.5 MiB, which hold fewer than 200,000 of them: what a tenant can store is readable. All
+/// of a slice of JSON are in memory before they are counted.
 const TEXTS_MAX: usize = 262_144;
 
 /// Labels or annotations. More of them than [`TEXTS_MAX`] are an error: without one of them the
 /// slice might have another role.
 #[derive(Debug, Default)]
-pub(super) struct Texts<'a>(BTreeMap<Text<'a>, Text<'a>>);
+pub(super) struct Texts<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Texts<'a> {
     /// Returns the value of that name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(Text::as_str)
+        self.0.get(name).copied()
     }
 
     /// Adds an entry.
     ///
     /// # Errors
     /// There are [`TEXTS_MAX`] entries already.
-    pub(super) fn add(&mut self, name: Text<'a>, value: Text<'a>) -> Result<(), Malformed> {
+    pub(super) fn add(&mut self, (name, value): (&'a str, &'a str)) -> Result<(), Malformed> {
         if self.0.len() == TEXTS_MAX {
             return Err(Malformed::Entries);
         }
@@ -37,48 +33,12 @@ impl<'a> Texts<'a> {
     }
 }
 
-impl<'a> From<&'a Option<BTreeMap<String, String>>> for Texts<'a> {
-    fn from(texts: &'a Option<BTreeMap<String, String>>) -> Self {
-        let texts = texts.iter().flatten();
-        let texts = texts.map(|(name, value)| (name.into(), value.into()));
-        Self(texts.collect())
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Texts<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-
-        impl<'de> Visitor<'de> for Read {
-            type Value = Texts<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a map")
-            }
-
-            fn visit_unit<E>(self) -> Result<Texts<'de>, E> {
-                Ok(Texts::default())
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Texts<'de>, A::Error> {
-                let mut texts = Texts::default();
-                while let Some((name, value)) = map.next_entry()? {
-                    texts.add(name, value).map_err(A::Error::custom)?;
-                }
-                Ok(texts)
-            }
-        }
-
-        deserializer.deserialize_any(Read)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::answer::Object;
     use crate::protobuf::Message as _;
-    use crate::slice::RawSlice;
+    use crate::slice::{RawSlice, message};
 
     fn json(labels: usize) -> String {
         let labels: Vec<_> = (0..labels).map(|at| format!(r#""{at}":"""#)).collect();
@@ -103,14 +63,19 @@ mod tests {
             [slice.label(&last), slice.annotation(&last)].map(|text| text.is_some())
         };
         let (labelled, annotated) = (json(TEXTS_MAX), protobuf(TEXTS_MAX));
-        let slice = RawSlice::decode(Object::Json(&labelled)).expect("a slice of JSON");
-        assert_eq!(texts(&slice), [true, false]);
-        let slice = RawSlice::decode(Object::Protobuf(&annotated)).expect("a slice of protobuf");
-        assert_eq!(texts(&slice), [false, true]);
+        for (object, expected) in [
+            (Object::Json(&labelled), [true, false]),
+            (Object::Protobuf(&annotated), [false, true]),
+        ] {
+            let message = message(object).expect("a message");
+            let slice = RawSlice::decode(&message).expect("a slice");
+            assert_eq!(texts(&slice), expected);
+        }
         let (labelled, annotated) = (json(TEXTS_MAX + 1), protobuf(TEXTS_MAX + 1));
         for object in [Object::Json(&labelled), Object::Protobuf(&annotated)] {
-            let error = RawSlice::decode(object).expect_err("too many").to_string();
-            assert!(error.starts_with("a map has too many entries"), "{error}");
+            let message = message(object).expect("a message");
+            let error = RawSlice::decode(&message).expect_err("too many");
+            assert_eq!(error.to_string(), "a map has too many entries");
         }
     }
 }
