@@ -28,7 +28,7 @@ pub use self::comparison::{Diff, Moment, NewerCopy};
 pub(crate) use self::name::name_write;
 use crate::messages::events;
 use crate::model::slice::Exposure;
-use crate::model::{MemberState, ObservedVersion, Operation, TargetCluster, Write};
+use crate::model::{MemberState, ObjectId, TargetCluster, Write};
 use crate::observed::Index;
 use crate::observed::clusterset::ImportView;
 use crate::observed::member::{Member, Membership, NamespaceState};
@@ -209,20 +209,18 @@ impl<'a> Target<'a> {
         owner: Option<&String>,
         native: bool,
     ) -> Option<Write> {
-        let key = self.key.clone();
+        let object = ObjectId::ServiceExport(version, self.key.clone());
         let known = self.member.written_export(self.key);
         match (owner, known) {
             (Some(owner), None) if native || owner.starts_with(NAMESPACE_OWNER) => {
                 let export = publish::export(self.key, version, self.hub, owner);
-                let create = Operation::CreateExport(version, key, export.into());
-                Some(Write::new(create))
+                Some(Write::create(object, &export))
             }
             (None, Some(known)) if !known.is_deleted() && !known.view.deleting => {
                 let view = &known.view;
                 let ours = native && view.exposure(self.hub) == Some(Exposure::Native)
                     || view.is_of_namespace(self.hub);
-                let observed = observed(&view.uid, &view.resource_version);
-                ours.then(|| Write::new(Operation::DeleteExport(version, key, observed)))
+                ours.then(|| Write::delete(object, &view.uid, &view.resource_version))
             }
             _ => None,
         }
@@ -248,16 +246,17 @@ impl<'a> Target<'a> {
             return self.release_service(key);
         };
         match self.member.written_service(key) {
-            None => Some(Write::new(Operation::CreateService(
-                key.clone(),
-                own.object(key, self.hub).into(),
-            ))),
+            None => {
+                let object = ObjectId::Service(key.clone());
+                Some(Write::create(object, &own.object(key, self.hub)))
+            }
             // A Service that is terminating is recreated once it is seen gone.
             Some(known) if known.is_deleted() || known.view.deleting => None,
             Some(known) if own.is_met_by(&known.view) => None,
-            Some(known) if own.can_become(&known.view) => Some(Write::new(
-                Operation::PatchService(key.clone(), own.patch(&known.view, self.hub)),
-            )),
+            Some(known) if own.can_become(&known.view) => {
+                let patch = own.patch(&known.view, key, self.hub);
+                Some(Write::patch(ObjectId::Service(key.clone()), patch))
+            }
             Some(known) => Some(replace_service(self.name, key, own, &known.view)),
         }
     }
@@ -268,7 +267,7 @@ impl<'a> Target<'a> {
         desired: Option<&ImportPlan>,
         native: bool,
     ) -> Option<Write> {
-        let key = self.key.clone();
+        let object = ObjectId::ServiceImport(version, self.key.clone());
         let known = self.member.written_import(self.key);
         // An import that is terminating is recreated once it is seen gone.
         if known.is_some_and(|known| known.is_deleted() || known.view.deleting) {
@@ -277,7 +276,7 @@ impl<'a> Target<'a> {
         let view = known.map(|known| &known.view);
         if let Some((import, marks)) = view.and_then(|view| Some((view, view.marks.as_ref()?))) {
             let removal = self.release(marks, &import.resource_version)?;
-            return Some(Write::new(Operation::PatchImport(version, key, removal)));
+            return Some(Write::patch(object, removal));
         }
         let ours = view.filter(|import| match import.exposure(self.hub) {
             Some(Exposure::Native) => native,
@@ -289,16 +288,13 @@ impl<'a> Target<'a> {
             (Some(ImportPlan::Own(own)), ..) if !is_due(own) => None,
             (Some(ImportPlan::Own(own)), None, _) => {
                 let import = own.object(self.key, version, self.hub);
-                let create = Operation::CreateImport(version, key, import.into());
-                Some(Write::new(create))
+                Some(Write::create(object, &import))
             }
             (Some(ImportPlan::Own(own)), _, Some(import)) if !own.is_met_by(import, self.hub) => {
-                let patch = own.patch(import, self.hub);
-                Some(Write::new(Operation::PatchImport(version, key, patch)))
+                Some(Write::patch(object, own.patch(import, self.hub)))
             }
             (None, _, Some(import)) if !self.is_record(import) => {
-                let observed = observed(&import.uid, &import.resource_version);
-                Some(Write::new(Operation::DeleteImport(version, key, observed)))
+                Some(Write::delete(object, &import.uid, &import.resource_version))
             }
             _ => None,
         }
@@ -329,15 +325,8 @@ fn replace_service(
 }
 
 fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {
-    let observed = observed(&service.uid, &service.resource_version);
-    Write::new(Operation::DeleteService(key.clone(), observed))
-}
-
-fn observed(uid: &str, resource_version: &str) -> ObservedVersion {
-    ObservedVersion {
-        uid: uid.into(),
-        resource_version: resource_version.into(),
-    }
+    let object = ObjectId::Service(key.clone());
+    Write::delete(object, &service.uid, &service.resource_version)
 }
 
 fn create_namespace(name: &Arc<str>) -> Write {
@@ -350,7 +339,7 @@ fn create_namespace(name: &Arc<str>) -> Write {
         metadata,
         ..Namespace::default()
     };
-    Write::new(Operation::CreateNamespace(name.clone(), namespace.into()))
+    Write::create(ObjectId::Namespace(name.clone()), &namespace)
 }
 
 #[cfg(test)]

@@ -33,8 +33,7 @@ use crate::model::{
     Dispatch, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectEvent,
     ReportedId, Signal, TargetCluster, TimePoint, Write, WriteResult,
 };
-use crate::observed::shares::ShareFigures;
-use crate::observed::{Index, RejectedWrite};
+use crate::observed::{Counted, Index, RejectedWrite};
 use crate::plan::{CopyCache, Desired, Settings, plan};
 
 /// Change of an environment, which it returns.
@@ -75,11 +74,8 @@ pub(crate) struct Environment {
     pub(crate) seen_out: Vec<(String, Leftovers)>,
     pub(crate) looked_up: BTreeSet<ServiceKey>,
     pub(crate) keeps_clusters: bool,
-    /// Figures of shares, once a service has had any.
-    pub(crate) shares: Option<ShareFigures>,
-    /// Number of services that each provider does not serve to consumers of other networks, by
-    /// reason.
-    pub(crate) unreached: BTreeMap<(ClusterName, &'static str), usize>,
+    /// Number of services under each label that any has had.
+    pub(crate) counts: BTreeMap<Counted, usize>,
     /// Reports on paths, by the member that has them.
     pub(crate) paths: BTreeMap<String, Vec<PathLease>>,
     now: TimePoint,
@@ -128,8 +124,7 @@ pub(crate) fn env() -> Environment {
         seen_out: Vec::new(),
         looked_up: BTreeSet::new(),
         keeps_clusters: false,
-        shares: None,
-        unreached: BTreeMap::new(),
+        counts: BTreeMap::new(),
         paths: BTreeMap::new(),
         now: TimePoint {
             instant: Instant::now(),
@@ -401,6 +396,7 @@ impl Environment {
     }
 
     fn reconcile(&mut self) -> bool {
+        self.index.apply_quota(&self.settings.quota);
         let mut items: BTreeSet<_> = self.index.take_marked().into_keys().collect();
         let now = self.now;
         items.extend(
@@ -422,8 +418,7 @@ impl Environment {
                     let mut outcome = reconciler.service(&self.settings, key, &mut self.copy_cache);
                     assert_eq!(outcome.undecided, 0, "copies of {key} without a decision");
                     let counts = outcome.note(&mut self.index, key, now);
-                    self.shares = counts.shares.or(self.shares.take());
-                    self.unreached.extend(counts.unreached);
+                    self.counts.extend(counts);
                     if outcome.look_up {
                         self.looked_up.insert(key.clone());
                     }

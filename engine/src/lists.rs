@@ -126,8 +126,8 @@ pub fn need_nodes(hub: &HubLists, members: &Members, now: TimePoint) -> Vec<Clus
 
 impl Index {
     /// Returns the index of a process that has read these lists twice, so that objects that they
-    /// lack are deleted. State that only the controller has is taken from the conditions that it
-    /// reports.
+    /// lack are deleted. State that only the controller has is taken from the conditions and copies
+    /// that it writes.
     pub(crate) fn of_lists(hub: &HubLists, members: &Members, now: TimePoint) -> Self {
         let mut index = Self::new(&hub.uid);
         for event in hub_events(hub) {
@@ -151,6 +151,7 @@ impl Index {
                 Err(failure) => index.lose(name, failure.clone(), now),
             }
         }
+        index.apply_copied_addresses(members);
         index
     }
 

@@ -34,9 +34,9 @@ pub(crate) use self::profile::REGION_PROPERTY;
 pub use self::profile::{Profile, ProfileAccess, ProfileId, ProfileProblem};
 pub use self::propagation::Propagation;
 pub use self::time_point::TimePoint;
-pub use self::work::{ServiceWork, Work};
+pub use self::work::ServiceWork;
 pub(crate) use self::write::status_patch;
 pub use self::write::{
-    Ack, DeletedObject, Dispatch, ObjectEvent, ObjectId, ObservedVersion, Operation, SliceId,
-    TargetCluster, Write, WriteResult,
+    Ack, Dispatch, ObjectEvent, ObjectId, ObservedVersion, Operation, SliceId, TargetCluster,
+    Write, WriteResult,
 };

@@ -24,16 +24,13 @@ mod misplaced;
 mod others;
 mod queries;
 pub mod quota;
+mod reach;
 mod recorded_sources;
 pub(crate) mod selector;
 pub(crate) mod service;
-pub mod shares;
 pub(crate) mod since;
 mod slice_scopes;
-mod tally;
-pub(crate) mod tiers;
-pub(crate) mod unreached;
-pub(crate) mod unready;
+mod unready;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,21 +38,18 @@ use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-pub use self::counts::CountChanges;
+use self::counts::Counts;
+pub use self::counts::{CountChanges, Counted, ShareResult};
 use self::deleted_exports::DeletedExports;
 use self::dirty_keys::DirtyKeys;
 pub use self::events::RejectedWrite;
 use self::holders::Holders;
 use self::hostnames::Hostnames;
-pub use self::hub::DeclaredReach;
 use self::hub::Hub;
 use self::member::Member;
-use self::shares::ShareNotes;
-use self::since::Since;
+pub use self::reach::DeclaredReach;
+use self::since::{PossibleChange, Since};
 use self::slice_scopes::SliceScopes;
-use self::tiers::TierNotes;
-use self::unreached::UnreachedNotes;
-use self::unready::UnreadyNotes;
 use crate::model::map::HashSet;
 use crate::model::{LeftOut, MemberState, TargetCluster, TimePoint};
 use crate::problem::Gap;
@@ -75,17 +69,17 @@ pub struct Index {
     pub(crate) disagreements: Since<(ClusterName, Arc<str>)>,
     /// Nodes by which services are entered.
     pub(crate) entry_nodes: Since<(ClusterName, Box<str>)>,
-    /// Active tiers of services, by consumer.
-    tiers: TierNotes,
-    shares: ShareNotes,
-    unready: UnreadyNotes,
-    unreached: UnreachedNotes,
+    /// Changes in consumers that are made only after a while.
+    pub(crate) possible_changes: Since<PossibleChange>,
+    counts: Counts,
     dirty: DirtyKeys,
     second_lists: HashSet<TargetCluster>,
     /// Services of which no object is deleted before the hub is listed in this term.
     withheld: HashSet<ServiceKey>,
     /// Whether it may have changed which members' Nodes are needed.
     node_needs_changed: bool,
+    /// Whether exports of a member changed since the quota was applied.
+    exports_changed: bool,
     slice_scopes: SliceScopes,
 }
 

@@ -87,7 +87,7 @@ pub fn plan(
         clusterset,
         ..native
     };
-    desired.companions = Companions::of(index, key, &desired);
+    desired.companions = Companions::of(inputs, &desired);
     let is_untouched = desired.on_hold || desired.members.is_untouched();
     desired.name = match is_untouched {
         true => dns::NamePlan::Untouched,

@@ -8,12 +8,13 @@ use k8s_openapi::api::core::v1::Service;
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::diff::{Moment, diff, name_write};
 use crate::lists::{HubLists, MemberLists, Members, NameLists};
 use crate::messages::{Diagnosis, name};
 use crate::model::object::key_of;
-use crate::model::{Operation, TargetCluster, TimePoint};
+use crate::model::{ObjectId, Operation, TargetCluster, TimePoint, Write};
 use crate::observed::Index;
 use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::tiers::HOLD;
@@ -72,8 +73,9 @@ pub fn preview(
     for _ in 0..ROUNDS {
         let mut index = Index::of_lists(&hub, &members, now);
         // What is given up only after a while is given up too.
-        let noted = plan(&index, settings, key, now, &mut cache).tiers();
-        index.note_tiers(key, noted);
+        let desired = plan(&index, settings, key, now, &mut cache);
+        let changes = desired.possible_changes();
+        index.possible_changes.note(key, changes, now);
         let now = now.after(HOLD);
         let desired = plan(&index, settings, key, now, &mut cache);
         unreached = unreached_in(&desired, key);
@@ -81,14 +83,14 @@ pub fn preview(
         let moment = Moment { now, busy: false };
         let mut changed = false;
         if let Some(write) = name_write(&desired, &index, key) {
-            changed |= hub.names.carry_out(key, write.operation());
+            changed |= hub.names.carry_out(key, &write);
         }
         for (cluster, writes) in diff(&desired, &index, key, moment).writes {
             for write in writes {
                 changed |= match &cluster {
-                    TargetCluster::Hub => hub.carry_out(write.operation()),
+                    TargetCluster::Hub => hub.carry_out(&write),
                     TargetCluster::Member(name) => match members.get_mut(name) {
-                        Some(Ok(member)) => member.carry_out(write.operation()),
+                        Some(Ok(member)) => member.carry_out(&write),
                         _ => false,
                     },
                 };
@@ -140,35 +142,22 @@ fn unreached_in(desired: &Desired, key: &ServiceKey) -> Vec<Unreached> {
 impl HubLists {
     /// Carries out a write on the lists. Returns whether it changed anything. Only
     /// MultiClusterServices are written.
-    fn carry_out(&mut self, operation: &Operation) -> bool {
-        match operation {
-            Operation::PatchMultiClusterService(key, patch) => {
-                merge(&mut self.multi_cluster_services, &key.name, patch)
-            }
-            _ => false,
-        }
+    fn carry_out(&mut self, write: &Write) -> bool {
+        matches!(write.object(), ObjectId::MultiClusterService(_))
+            && carry_out(&mut self.multi_cluster_services, write)
     }
 }
 
 impl NameLists {
     /// Carries out the write of the DNSEndpoint of a service on the lists. Returns whether it
     /// changed anything.
-    fn carry_out(&mut self, key: &ServiceKey, operation: &Operation) -> bool {
+    fn carry_out(&mut self, key: &ServiceKey, write: &Write) -> bool {
         let Self::Listed { endpoints, .. } = self else {
             return false;
         };
         let is_own = |one: &DNSEndpoint| key_of(&one.metadata).as_ref() == Some(key);
         let mut own: Vec<_> = endpoints.extract_if(.., |one| is_own(one)).collect();
-        let changed = match operation {
-            Operation::CreateDnsEndpoint(_, object) => {
-                let mut object = (**object).clone();
-                object.metadata.namespace = Some(key.namespace.to_string());
-                create(&mut own, &object)
-            }
-            Operation::PatchDnsEndpoint(_, patch) => merge(&mut own, &key.name, patch),
-            Operation::DeleteDnsEndpoint(..) => delete(&mut own, &key.name),
-            _ => false,
-        };
+        let changed = carry_out(&mut own, write);
         endpoints.extend(own);
         changed
     }
@@ -177,49 +166,32 @@ impl NameLists {
 impl MemberLists {
     /// Carries out a write on the lists. Returns whether it changed anything. Statuses are not
     /// written: clients do not use them.
-    fn carry_out(&mut self, operation: &Operation) -> bool {
-        match operation {
-            Operation::CreateNamespace(_, object) => create(&mut self.namespaces, object),
-            Operation::CreateService(_, object) => {
-                create(&mut self.services, &with_node_ports(object))
-            }
-            Operation::PatchService(key, patch) => {
-                let changed = merge(&mut self.services, &key.name, patch);
+    fn carry_out(&mut self, write: &Write) -> bool {
+        match write.object() {
+            ObjectId::Namespace(_) => carry_out(&mut self.namespaces, write),
+            ObjectId::Service(key) => {
+                let changed = carry_out(&mut self.services, write);
                 if let Some(service) = find(&mut self.services, &key.name) {
-                    *service = with_node_ports(service);
+                    add_node_ports(service);
                 }
                 changed
             }
-            Operation::DeleteService(key, _) => delete(&mut self.services, &key.name),
-            Operation::CreateSlice(_, object) => create(&mut self.slices, object),
-            Operation::ReplaceSlice(_, object) => replace(&mut self.slices, object),
-            Operation::DeleteSlice(id, _) | Operation::DeleteResidue(id, ..) => {
-                delete(&mut self.slices, &id.name)
-            }
-            Operation::CreateExport(_, _, object) => create(&mut self.exports, object),
-            Operation::DeleteExport(_, key, _) => delete(&mut self.exports, &key.name),
-            Operation::CreateImport(_, _, object) => create(&mut self.imports, object),
-            Operation::PatchImport(_, key, patch) => merge(&mut self.imports, &key.name, patch),
-            Operation::DeleteImport(_, key, _) => delete(&mut self.imports, &key.name),
-            Operation::PatchExportStatus(..)
-            | Operation::PatchImportStatus(..)
-            | Operation::PatchMultiClusterService(..)
-            | Operation::PatchMultiClusterServiceStatus(..)
-            | Operation::CreateDnsEndpoint(..)
-            | Operation::PatchDnsEndpoint(..)
-            | Operation::DeleteDnsEndpoint(..)
-            | Operation::CreateCluster(..)
-            | Operation::DeleteCluster(..)
-            | Operation::PatchCluster(..)
-            | Operation::PatchClusterStatus(..) => false,
+            ObjectId::Slice(_) => carry_out(&mut self.slices, write),
+            ObjectId::ServiceExport(..) => carry_out(&mut self.exports, write),
+            ObjectId::ServiceImport(..) => carry_out(&mut self.imports, write),
+            ObjectId::ServiceExportStatus(..)
+            | ObjectId::ServiceImportStatus(..)
+            | ObjectId::MultiClusterService(_)
+            | ObjectId::MultiClusterServiceStatus(_)
+            | ObjectId::DnsEndpoint(_)
+            | ObjectId::Cluster(_)
+            | ObjectId::ClusterStatus(_) => false,
         }
     }
 }
 
-/// Returns a Service in which [`CHOSEN_LATER`] is each node port that the API server has still to
-/// assign.
-fn with_node_ports(service: &Service) -> Service {
-    let mut service = service.clone();
+/// Sets each node port that the API server has still to assign to [`CHOSEN_LATER`].
+fn add_node_ports(service: &mut Service) {
     let types = [Some("NodePort"), Some("LoadBalancer")];
     if let Some(spec) = &mut service.spec
         && types.contains(&spec.type_.as_deref())
@@ -228,7 +200,21 @@ fn with_node_ports(service: &Service) -> Service {
             port.node_port.get_or_insert(CHOSEN_LATER);
         }
     }
-    service
+}
+
+/// Carries out a write on the objects of its kind. Returns whether it changed anything.
+fn carry_out<K>(objects: &mut Vec<K>, write: &Write) -> bool
+where
+    K: Resource + PartialEq + Serialize + DeserializeOwned,
+{
+    let name = write.object().name();
+    match write.operation() {
+        Operation::Create(manifest) => create(objects, name, manifest.clone()),
+        Operation::CreateSlice(slice, _) => create(objects, name, json!(slice)),
+        Operation::ReplaceSlice(slice, _) => replace(objects, name, json!(slice)),
+        Operation::Patch(patch) => merge(objects, name, patch),
+        Operation::Delete(_) | Operation::DeleteResidue(..) => delete(objects, name),
+    }
 }
 
 /// Returns the object of that name. All `objects` are of one namespace.
@@ -237,12 +223,15 @@ fn find<'a, K: Resource>(objects: &'a mut [K], name: &str) -> Option<&'a mut K> 
     objects.find(|object| object.meta().name.as_deref() == Some(name))
 }
 
-fn create<K: Resource + Clone>(objects: &mut Vec<K>, object: &K) -> bool {
-    let mut object = object.clone();
-    let name = object.meta().name.clone().unwrap_or_default();
-    if find(objects, &name).is_some() {
+fn create<K: Resource + DeserializeOwned>(
+    objects: &mut Vec<K>,
+    name: &str,
+    manifest: Value,
+) -> bool {
+    let decoded = serde_json::from_value::<K>(manifest);
+    let (None, Ok(mut object)) = (find(objects, name), decoded) else {
         return false;
-    }
+    };
     identify(&mut object);
     objects.push(object);
     true
@@ -257,10 +246,12 @@ fn identify(object: &mut impl Resource) {
     meta.resource_version.get_or_insert_with(|| "1".to_owned());
 }
 
-fn replace<K: Resource + Clone + PartialEq>(objects: &mut [K], object: &K) -> bool {
-    let mut object = object.clone();
-    let name = object.meta().name.clone().unwrap_or_default();
-    let Some(known) = find(objects, &name) else {
+fn replace<K>(objects: &mut [K], name: &str, manifest: Value) -> bool
+where
+    K: Resource + PartialEq + DeserializeOwned,
+{
+    let decoded = serde_json::from_value::<K>(manifest);
+    let (Some(known), Ok(mut object)) = (find(objects, name), decoded) else {
         return false;
     };
     let kept = known.meta().clone();
@@ -273,7 +264,7 @@ fn replace<K: Resource + Clone + PartialEq>(objects: &mut [K], object: &K) -> bo
     changed
 }
 
-fn merge<K>(objects: &mut [K], name: &str, patch: &serde_json::Value) -> bool
+fn merge<K>(objects: &mut [K], name: &str, patch: &Value) -> bool
 where
     K: Resource + PartialEq + Serialize + DeserializeOwned,
 {

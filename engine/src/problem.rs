@@ -23,7 +23,7 @@ pub enum Problem {
         missing: Vec<ExposedPort>,
         /// Ports that it has.
         has: Vec<ServicePort>,
-        /// Time until which the first of the lost ports stays exposed, if any does.
+        /// Time until which the first of the former ports stays exposed, if any does.
         held_until: Option<TimePoint>,
     },
     /// The Service is an ExternalName.

@@ -20,12 +20,10 @@ use self::progress::Progresses;
 use crate::diff::{Diff, Moment, NewerCopy, diff, name_write};
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
-use crate::model::{Item, ObjectId, Operation, TargetCluster, TimePoint, Write, status_patch};
+use crate::model::{Item, ObjectId, TargetCluster, TimePoint, Write, status_patch};
 use crate::observed::hub::McsView;
-use crate::observed::shares::NotedShares;
-use crate::observed::tiers::TiersOfService;
-use crate::observed::unreached::UnreachedOfService;
-use crate::observed::{CountChanges, Index};
+use crate::observed::since::PossibleChange;
+use crate::observed::{CountChanges, Counted, Index};
 use crate::plan::{CopyCache, Desired, Settings, plan};
 use crate::problem::Gap;
 use crate::status::{self, DesiredStatus, Progress, exports};
@@ -51,16 +49,14 @@ pub struct Outcome {
     /// Slices that disagree with those of Kubernetes on readiness. They are reported only if the
     /// disagreement lasts.
     disagreements: BTreeSet<(ClusterName, Arc<str>)>,
-    /// Active tiers of the service in its consumers. A farther tier is given up only after a while.
-    tiers: TiersOfService,
-    /// Shares of the service in its consumers.
-    shares: Option<NotedShares>,
+    /// Changes in consumers that are made only after a while.
+    possible_changes: BTreeSet<PossibleChange>,
     /// Hostnames of load balancers by which providers are reached.
     hostnames: BTreeSet<Box<str>>,
     /// Nodes by which providers are reached. A new one is used only after a while.
     entry_nodes: BTreeSet<(ClusterName, Box<str>)>,
-    /// Providers that consumers of other networks do not reach.
-    unreached: UnreachedOfService,
+    /// Labels under which metrics count the service.
+    counted: BTreeSet<Counted>,
     /// Whether deletions are withheld until the hub is listed in this term.
     withheld: bool,
 }
@@ -105,8 +101,9 @@ impl<'a> Reconciler<'a> {
         let (native, imported) = (progress(Exposure::Native), progress(Exposure::Clusterset));
         let mut all = native.values().chain(imported.values());
         outcome.settled = !all.any(Progress::is_pending);
-        let write_conflict = self.write_queue.next_conflict_end(&item, now.instant);
-        earlier(&mut outcome.again_at, write_conflict);
+        let conflicts = &self.write_queue.write_conflicts;
+        let conflict_end = conflicts.next_end(&item, now.instant);
+        earlier(&mut outcome.again_at, conflict_end);
         // Two writes of one resourceVersion would conflict. The status does not wait for a
         // finalizer that is refused, or that another writer removes each time.
         let mut of_hub = diff.writes.get(&TargetCluster::Hub).into_iter().flatten();
@@ -159,9 +156,8 @@ impl<'a> Reconciler<'a> {
             return None;
         }
         let item = Item::Service(key.clone());
-        let conflicts = self
-            .write_queue
-            .write_conflicts(&TargetCluster::Hub, &item, now.instant);
+        let conflicts = &self.write_queue.write_conflicts;
+        let conflicts = conflicts.ongoing(&TargetCluster::Hub, &item, now.instant);
         let conflict = conflicts.min_by_key(|conflict| conflict.object);
         let conflict = conflict.map(|conflict| {
             let manager = index.other_writer(&TargetCluster::Hub, conflict.object);
@@ -232,11 +228,10 @@ impl Outcome {
             undecided: diff.undecided,
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             disagreements: slices.collect(),
-            tiers: desired.tiers(),
-            shares: desired.shares(),
+            possible_changes: desired.possible_changes(),
             hostnames: desired.hostnames(),
             entry_nodes: desired.companions.entry_nodes.clone(),
-            unreached: desired.unreached(),
+            counted: desired.counted(),
             withheld: false,
             settled: false,
         }
@@ -252,7 +247,11 @@ impl Outcome {
         index
             .entry_nodes
             .note(key, take(&mut self.entry_nodes), now);
-        index.note_hostnames(key, take(&mut self.hostnames));
+        index
+            .possible_changes
+            .note(key, take(&mut self.possible_changes), now);
+        let at = index.note_hostnames(key, take(&mut self.hostnames), now);
+        earlier(&mut self.again_at, at.map(|at| at.instant));
         if self.withheld {
             index.note_withheld(key);
         }
@@ -260,9 +259,7 @@ impl Outcome {
             let at = index.suspect_rollback(provider, key, copied, now);
             earlier(&mut self.again_at, at.map(|at| at.instant));
         }
-        let tiers = take(&mut self.tiers);
-        let unreached = take(&mut self.unreached);
-        index.note_counts(key, tiers, self.shares, unreached)
+        index.note_counts(key, take(&mut self.counted))
     }
 }
 
@@ -295,8 +292,8 @@ fn status_write(key: &ServiceKey, mcs: &McsView, status: DesiredStatus) -> Optio
         fields["loadBalancer"] = json!({ "ingress": status.ingress });
     }
     let patch = status_patch(&mcs.resource_version, fields);
-    let operation = Operation::PatchMultiClusterServiceStatus(key.clone(), patch);
-    Some(Write::new(operation).with_events(status.events))
+    let object = ObjectId::MultiClusterServiceStatus(key.clone());
+    Some(Write::patch(object, patch).with_events(status.events))
 }
 
 #[cfg(test)]

@@ -90,8 +90,10 @@ fn reconnect(simulation: &mut Simulation) {
 }
 
 fn deleted_imports(simulation: &Simulation) -> usize {
-    let is_deletion =
-        |(_, write): &&(String, Write)| matches!(write.operation(), Operation::DeleteImport(..));
+    let is_deletion = |(_, write): &&(String, Write)| {
+        let is_import = matches!(write.object(), ObjectId::ServiceImport(..));
+        is_import && matches!(write.operation(), Operation::Delete(_))
+    };
     simulation.env.written.iter().filter(is_deletion).count()
 }
 

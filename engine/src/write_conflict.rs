@@ -153,7 +153,7 @@ impl WriteConflicts {
     }
 
     /// Takes the copies of an item whose other writer must be looked up, each once per conflict.
-    pub(crate) fn take_lookups(&mut self, item: &Item) -> Vec<(TargetCluster, SliceId)> {
+    pub fn take_lookups(&mut self, item: &Item) -> Vec<(TargetCluster, SliceId)> {
         let holds = self.holds.of(item);
         let due = holds.filter(|(_, hold)| hold.writer.lookup == Lookup::Due);
         let due: Vec<_> = due.map(|(place, _)| place.clone()).collect();
@@ -281,7 +281,7 @@ impl WriteConflicts {
     /// Ends the conflicts of a cluster: its API server runs another version, which stores other
     /// fields than the last one. Counts of repeated writes start again in all clusters, because
     /// they are kept by hashes that do not show the cluster.
-    pub(crate) fn end(&mut self, cluster: &TargetCluster) {
+    pub fn end(&mut self, cluster: &TargetCluster) {
         self.holds.retain(|(of, _), _| of != cluster);
         self.put_back.clear();
     }

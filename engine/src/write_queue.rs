@@ -12,10 +12,9 @@ use std::time::{Duration, Instant};
 use crate::by_item::ByItem;
 use crate::model::map::{HashMap, HashSet};
 use crate::model::{
-    Dispatch, Failure, FailureKind, Generation, Item, ObjectId, SliceId, TargetCluster, Write,
-    WriteResult,
+    Dispatch, Failure, FailureKind, Generation, Item, ObjectId, TargetCluster, Write, WriteResult,
 };
-use crate::write_conflict::{OngoingConflict, WriteConflict, WriteConflicts};
+use crate::write_conflict::{WriteConflict, WriteConflicts};
 
 pub(crate) use self::retry::FailedWrite;
 use self::retry::backoff;
@@ -52,7 +51,8 @@ pub struct WriteQueue {
     queues: BTreeMap<TargetCluster, ClusterQueue>,
     /// Number of writes under way for an item.
     busy: HashMap<Item, usize>,
-    write_conflicts: WriteConflicts,
+    /// Conflicts with other writers. Writes of a conflict are held.
+    pub write_conflicts: WriteConflicts,
 }
 
 #[derive(Debug, Default)]
@@ -347,12 +347,6 @@ impl WriteQueue {
         }
     }
 
-    /// Returns the time at which the next conflict over an object of an item is checked again, if
-    /// any.
-    pub(crate) fn next_conflict_end(&self, item: &Item, now: Instant) -> Option<Instant> {
-        self.write_conflicts.next_end(item, now)
-    }
-
     /// Returns the time before which a write is not sent, because it counts as failed or another
     /// writer changes its object back as often as it is written.
     pub(crate) fn paused_until(
@@ -366,32 +360,6 @@ impl WriteQueue {
         let failed = failed.filter(|failed| failed.counts() && now < failed.retry_at);
         let retry = failed.map(|failed| failed.retry_at);
         retry.max(self.write_conflicts.held_until(target, write, now))
-    }
-
-    /// Takes the copies of an item that have a conflict and whose other writer must be looked up.
-    pub fn take_writer_lookups(&mut self, item: &Item) -> Vec<(TargetCluster, SliceId)> {
-        self.write_conflicts.take_lookups(item)
-    }
-
-    /// Records the other writer of a copy, if it is known. Returns true if the conflict must be
-    /// reported in an Event.
-    pub fn note_writer(
-        &mut self,
-        target: &TargetCluster,
-        object: &ObjectId,
-        name: Option<&str>,
-    ) -> bool {
-        self.write_conflicts.note_writer(target, object, name)
-    }
-
-    /// Returns the conflicts over objects of an item in a target.
-    pub fn write_conflicts(
-        &self,
-        target: &TargetCluster,
-        item: &Item,
-        now: Instant,
-    ) -> impl Iterator<Item = OngoingConflict<'_>> {
-        self.write_conflicts.ongoing(target, item, now)
     }
 
     /// Whether a write for the item is under way in any target.
@@ -421,11 +389,6 @@ impl WriteQueue {
         for under_way in removed.under_way.into_values() {
             self.note_idle(&under_way.item);
         }
-    }
-
-    /// Ends the write conflicts of a cluster whose API server runs another version than before.
-    pub fn end_conflicts(&mut self, cluster: &TargetCluster) {
-        self.write_conflicts.end(cluster);
     }
 
     /// Drops all state after the loss of leadership: nothing waits and nothing is under way any

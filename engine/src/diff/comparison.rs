@@ -6,7 +6,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use serde_json::Value;
 
 use crate::model::slice::SourceVersion;
-use crate::model::{Operation, TargetCluster, TimePoint, Write};
+use crate::model::{ObjectId, TargetCluster, TimePoint, Write};
 
 /// Writes for one service, by cluster, except the hub's status.
 #[derive(Debug, Default, PartialEq)]
@@ -45,5 +45,5 @@ pub struct Moment {
 
 /// Returns a patch of the MultiClusterService on the hub.
 pub(super) fn hub_write(key: &ServiceKey, patch: Value) -> Write {
-    Write::new(Operation::PatchMultiClusterService(key.clone(), patch))
+    Write::patch(ObjectId::MultiClusterService(key.clone()), patch)
 }

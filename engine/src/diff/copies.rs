@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 
-use super::{Diff, NewerCopy, Target, observed};
+use super::{Diff, NewerCopy, Target};
 use crate::model::slice::{CopiedSlice, Exposure, Uid};
-use crate::model::{ObjectEvent, Operation, SliceId, Write};
+use crate::model::{ObjectEvent, ObjectId, Operation, SliceId, Write};
 use crate::plan::copies::{CopyDecision, CopyState, DesiredCopies, Hold, WantedCopy};
 
 impl<'a> Target<'a> {
@@ -28,7 +28,7 @@ impl<'a> Target<'a> {
         for (name, wanted) in &desired.wanted {
             let id = slice_id(self.key, exposure, name);
             match self.member.copy(self.key, name) {
-                None => writes.extend(self.new_copy(id, wanted).map(Write::new)),
+                None => writes.extend(self.new_copy(id, wanted)),
                 // A copy that is terminating is recreated once its deletion was observed.
                 Some(known) if known.is_deleted() => {}
                 Some(known) if *known.view.hub != *self.hub => {}
@@ -68,10 +68,10 @@ impl<'a> Target<'a> {
     /// Returns the creation of a copy. A copy that lost its labels is still causeway's if it was
     /// made for the same owner, and is replaced: no other controller maintains it. Any other slice
     /// with its name conflicts with it, which is reported.
-    fn new_copy(&self, id: SliceId, wanted: &WantedCopy) -> Option<Operation> {
+    fn new_copy(&self, id: SliceId, wanted: &WantedCopy) -> Option<Write> {
         let Some(in_the_way) = self.member.in_the_way(self.key, &id.name) else {
-            let slice = wanted.slice(&id.name);
-            return Some(Operation::CreateSlice(id, slice.into()));
+            let create = Operation::CreateSlice(wanted.slice(&id.name).into(), wanted.content);
+            return Some(Write::new(ObjectId::Slice(id), create));
         };
         let lost = in_the_way.lost_copy_of(wanted.owner())?;
         Some(replace(id, wanted, &lost.uid, lost.resource_version))
@@ -106,27 +106,23 @@ fn changed_copy(
                 }));
             None
         }
-        CopyState::Outdated => {
-            let (uid, resource_version) = (&known.uid, known.resource_version);
-            Some(Write::new(replace(id, wanted, uid, resource_version)))
-        }
+        CopyState::Outdated => Some(replace(id, wanted, &known.uid, known.resource_version)),
     }
 }
 
 /// Returns the replacement of that version of an object by the copy.
-fn replace(id: SliceId, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -> Operation {
+fn replace(id: SliceId, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -> Write {
     let mut slice = wanted.slice(&id.name);
     slice.metadata.uid = Some(uid.to_string());
     slice.metadata.resource_version = Some(resource_version.to_string());
-    Operation::ReplaceSlice(id, slice.into())
+    let replace = Operation::ReplaceSlice(slice.into(), wanted.content);
+    Write::new(ObjectId::Slice(id), replace)
 }
 
 fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
-    let observed = observed(&copy.uid.to_string(), &copy.resource_version.to_string());
-    Write::new(Operation::DeleteSlice(
-        slice_id(key, copy.exposure, name),
-        observed,
-    ))
+    let object = ObjectId::Slice(slice_id(key, copy.exposure, name));
+    let resource_version = copy.resource_version.to_string();
+    Write::delete(object, &copy.uid.to_string(), &resource_version)
 }
 
 pub(super) fn slice_id(key: &ServiceKey, exposure: Exposure, name: &Arc<str>) -> SliceId {

@@ -2,8 +2,7 @@
 
 use causeway::domain::ServiceKey;
 
-use super::observed;
-use crate::model::{Operation, Write};
+use crate::model::{ObjectId, Write};
 use crate::observed::Index;
 use crate::observed::hub::DnsKnowledge;
 use crate::plan::Desired;
@@ -16,21 +15,20 @@ pub(crate) fn name_write(desired: &Desired, index: &Index, key: &ServiceKey) -> 
         return None;
     };
     let is_fixed = known.is_some_and(|known| known.deleting || known.owner.is_none());
-    let operation = match (&desired.name, known) {
+    let object = ObjectId::DnsEndpoint(key.clone());
+    let write = match (&desired.name, known) {
         _ if is_fixed => return None,
         (plan, Some(known)) if plan.is_withdrawn() => {
-            let observed = observed(&known.uid, &known.resource_version);
-            Operation::DeleteDnsEndpoint(key.clone(), observed)
+            Write::delete(object, &known.uid, &known.resource_version)
         }
         (NamePlan::Wanted(name), _) if name.records.is_empty() => return None,
         (NamePlan::Wanted(name), None) => {
-            let object = name.object(key, &mcs.uid, index.hub_uid());
-            Operation::CreateDnsEndpoint(key.clone(), object.into())
+            Write::create(object, &name.object(key, &mcs.uid, index.hub_uid()))
         }
         (NamePlan::Wanted(name), Some(known)) if !name.is_met_by(known, &mcs.uid) => {
-            Operation::PatchDnsEndpoint(key.clone(), name.patch(known, key, &mcs.uid))
+            Write::patch(object, name.patch(known, key, &mcs.uid))
         }
         _ => return None,
     };
-    Some(Write::new(operation))
+    Some(write)
 }

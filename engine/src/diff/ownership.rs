@@ -6,11 +6,11 @@ use causeway::api::ownership::Marks;
 use causeway::domain::ServiceKey;
 use serde_json::Value;
 
+use super::Target;
 use super::copies::slice_id;
-use super::{Target, observed};
 use crate::messages::events;
 use crate::model::slice::Exposure;
-use crate::model::{Operation, Write};
+use crate::model::{ObjectId, ObservedVersion, Operation, Write};
 
 impl Target<'_> {
     /// Returns the patch that removes the marks of this hub's causeway from that version of an
@@ -34,7 +34,7 @@ impl Target<'_> {
             removal["spec"]["selector"][labels::NO_LOCAL_BACKENDS] = Value::Null;
         }
         let event = events::service_taken_over(self.name, key, marks.claimant.as_deref());
-        Some(Write::new(Operation::PatchService(key.clone(), removal)).with_events([event]))
+        Some(Write::patch(ObjectId::Service(key.clone()), removal).with_events([event]))
     }
 
     /// Deletes the slices that Kubernetes made for a Service of causeway's and no longer maintains:
@@ -42,11 +42,13 @@ impl Target<'_> {
     pub(super) fn residue_writes(&self) -> impl Iterator<Item = Write> {
         let residues = self.member.residues(self.key, self.hub);
         residues.map(|(name, residue)| {
-            let id = slice_id(self.key, Exposure::Native, name);
+            let object = ObjectId::Slice(slice_id(self.key, Exposure::Native, name));
             let version = &residue.version;
-            let uid = version.uid.to_string();
-            let observed = observed(&uid, &version.resource_version.to_string());
-            Write::new(Operation::DeleteResidue(id, observed, self.hub.into()))
+            let observed = ObservedVersion {
+                uid: version.uid.to_string().into(),
+                resource_version: version.resource_version.to_string().into(),
+            };
+            Write::new(object, Operation::DeleteResidue(observed, self.hub.into()))
         })
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, foo, mcs, service, slice, source};
 use crate::fixtures::{Environment, GRACE, env, key};
-use crate::model::{Failure, FailureKind};
+use crate::model::{Failure, FailureKind, ObservedVersion, Operation};
 
 mod claims;
 mod clocks;
@@ -285,9 +285,15 @@ fn every_update_and_deletion_bears_the_observed_version() {
     let deletions: Vec<_> = env
         .writes("foo", "member2")
         .into_iter()
-        .filter_map(|write| write.operation().deleted().cloned())
+        .filter_map(|write| match write.operation() {
+            Operation::Delete(observed) => Some(observed.clone()),
+            _ => None,
+        })
         .collect();
-    let expected = [&stored, &copy].map(|object| observed(&uid(object), &version(object)));
+    let expected = [&stored, &copy].map(|object| ObservedVersion {
+        uid: uid(object).into(),
+        resource_version: version(object).into(),
+    });
     assert_eq!(deletions, expected);
 }
 

@@ -24,6 +24,11 @@ impl<T: Clone + PartialEq> DebouncedDiscovery<T> {
         }
     }
 
+    /// Returns the last observation that counts, at first the assumption.
+    pub fn served(&self) -> &T {
+        &self.served
+    }
+
     /// Applies an observation. Returns `None` if it has to be repeated before it counts.
     pub fn observe(&mut self, observed: T) -> Option<T> {
         let before = self.suspected.take();

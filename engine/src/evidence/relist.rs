@@ -188,10 +188,10 @@ impl DeletionGuard {
     }
 
     /// Requests a second list: a comparison with the records of others suspects deletions in the
-    /// last one.
+    /// last one. Of several requests the earliest counts.
     pub fn request_second_list(&mut self, now: Instant) {
-        self.confirm_at
-            .get_or_insert(now + self.confirmation_interval);
+        let at = now + self.confirmation_interval;
+        self.confirm_at = Some(self.confirm_at.map_or(at, |before| before.min(at)));
     }
 
     /// Confirms the deletions that are suspended now, on behalf of a person. A list is due at once,
@@ -543,6 +543,7 @@ mod tests {
     fn a_list_in_which_others_suspect_deletions_is_listed_again() {
         let now = Instant::now();
         let mut guard = guard(3, now);
+        guard.request_second_list(now + INTERVAL);
         guard.request_second_list(now);
         guard.request_second_list(now + INTERVAL / 2);
         let later = now + INTERVAL;

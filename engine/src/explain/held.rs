@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use causeway_wire::{Places, RawSlice};
+use causeway_wire::{Places, RawSlice, encode};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::Facts;
@@ -45,7 +45,8 @@ impl HeldSlice {
             }
             _ => return None,
         };
-        let content = RawSlice::from(slice);
+        let message = encode(slice);
+        let content = RawSlice::decode(&message).ok()?;
         let content = content.source(SliceManager::Other, &mut Places::default())?;
         (key == *facts.key).then(|| Self {
             name: slice.metadata.name.clone().unwrap_or_default(),

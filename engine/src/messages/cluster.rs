@@ -98,14 +98,11 @@ impl ClusterFacts<'_> {
                 network.name().unwrap_or_default()
             )
         });
-        let unknown = |annotation: &str, text: &str, values: &str| {
-            format!(
-                "annotation {annotation} has the unknown value {text:?}, which is ignored; write \
-                 {values}"
-            )
-        };
-        let reach = self.unknown_reach;
-        let reach = reach.map(|text| unknown(labels::REACH, text, &Reach::VALUES.join(", ")));
+        let ways = Reach::VALUES.join(", ");
+        let reach = self.unknown_reach.map(|text| {
+            let unknown = unknown(labels::REACH, text);
+            format!("{unknown}: what other networks hold stays; write {ways}")
+        });
         let nodes = self.nodes_failure.map(|failure| {
             format!(
                 "its Nodes cannot be watched ({failure}), so clusters of other networks do not \
@@ -126,8 +123,10 @@ impl ClusterFacts<'_> {
                 labels::WATCH
             )
         });
-        let watch = self.watch.unknown;
-        let watch = watch.map(|text| unknown(labels::WATCH, text, DeclaredWatch::EXPOSED));
+        let watch = self.watch.unknown.map(|text| {
+            let (unknown, value) = (unknown(labels::WATCH, text), DeclaredWatch::EXPOSED);
+            format!("{unknown}, which is ignored; write {value}")
+        });
         let id = self.id_problem.map(|problem| {
             let name = self.name;
             format!("{problem}; until it has another value, the id in the clusterset is {name}")
@@ -159,6 +158,11 @@ impl ClusterFacts<'_> {
              too; to confirm them now: kubectl mcs confirm-deletions {name}"
         )
     }
+}
+
+/// Reports the unknown value of an annotation.
+fn unknown(annotation: &str, text: &str) -> String {
+    format!("annotation {annotation} has the unknown value {text:?}")
 }
 
 impl fmt::Display for IdProblem<'_> {

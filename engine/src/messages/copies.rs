@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{AddressRefusal, ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Diagnosis;
@@ -27,7 +27,15 @@ impl fmt::Display for Skipped {
 impl fmt::Display for NotCopied {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Address(refusal) => refusal.fmt(out),
+            Self::Address(AddressRefusal::NotRoutable(_)) => {
+                out.write_str("an address does not lead to another node")
+            }
+            Self::Address(AddressRefusal::Outside(_)) => {
+                out.write_str("an address is outside the cluster's endpoint-cidrs")
+            }
+            Self::Address(AddressRefusal::OfAnother(_, other)) => {
+                write!(out, "an address is in the endpoint-cidrs of {other}")
+            }
             Self::NoAddress(family) => {
                 write!(out, "an endpoint without an {} address", family.as_str())
             }
@@ -56,21 +64,19 @@ impl fmt::Display for Unfit {
 }
 
 impl Refused {
-    /// Returns `2 endpoints of member1 (10.0.0.1 is ...)`.
+    /// Returns `some endpoints and 2 EndpointSlices of member1 (an address is ...)`. Names neither
+    /// the number of endpoints nor an address: the status would change with each endpoint.
     pub(crate) fn of(&self, provider: &ClusterName) -> String {
-        let counted = |count, noun| match count {
+        let endpoints = (self.endpoints > 0).then(|| "some endpoints".to_owned());
+        let slices = match self.slices {
             0 => None,
-            1 => Some(format!("1 {noun}")),
-            many => Some(format!("{many} {noun}s")),
+            1 => Some("1 EndpointSlice".to_owned()),
+            many => Some(format!("{many} EndpointSlices")),
         };
-        let counts = [
-            counted(self.endpoints, "endpoint"),
-            counted(self.slices, "EndpointSlice"),
-        ];
-        let counts: Vec<_> = counts.into_iter().flatten().collect();
+        let what: Vec<_> = endpoints.into_iter().chain(slices).collect();
         let example = self.example.as_ref().map(ToString::to_string);
         let example = example.unwrap_or_default();
-        format!("{} of {provider} ({example})", counts.join(" and "))
+        format!("{} of {provider} ({example})", what.join(" and "))
     }
 }
 

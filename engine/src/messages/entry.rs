@@ -96,6 +96,10 @@ impl EntryUnknown {
         let describe = || in_cluster(provider, key, format_args!("describe service {name}"));
         let get_events = || in_cluster(provider, key, "get services,events");
         match self {
+            Self::Way { text, of_service } => (
+                unknown_way(provider, text, of_service.then_some(key)),
+                format!("write {}", Reach::VALUES.join(", ")),
+            ),
             Self::Service => (format!("{service} is unknown"), describe()),
             Self::Companion => (
                 format!(
@@ -146,6 +150,19 @@ impl EntryUnknown {
             ),
         }
     }
+}
+
+/// Reports the text of an annotation that names no way: of a service, or else of the Cluster.
+fn unknown_way(provider: &ClusterName, text: &str, service: Option<&ServiceKey>) -> String {
+    let object = match service {
+        Some(key) => format!("the MultiClusterService, ServiceExport or Namespace of {key}"),
+        None => format!("Cluster {provider}"),
+    };
+    format!(
+        "the way to {provider} is unknown: annotation {} of {object} has the unknown value \
+         {text:?}",
+        labels::REACH
+    )
 }
 
 /// Returns the annotation that declares the preferred way into a cluster.

@@ -97,9 +97,7 @@ fn describe(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
         NameState::Unsettled => format!(
             "{names} {is} not published as planned: DNSEndpoint {key} is still to be written"
         ),
-        NameState::NoTarget => {
-            not(&"no cluster has a load balancer with an address and a ready endpoint")
-        }
+        NameState::NoTarget { own } => not(&no_target(*own)),
         NameState::NoValue { routing, is_held } => {
             let property = &routing.property;
             let without = first(&routing.without_value, NAMED_AT_MOST);
@@ -116,11 +114,18 @@ fn describe(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
     }
 }
 
+fn no_target(own: Option<&str>) -> String {
+    let other = own.map_or_else(String::new, |own| {
+        format!(" other than {own}, which is a name of the service itself,")
+    });
+    format!("no cluster has a load balancer with an address{other} and a ready endpoint")
+}
+
 fn remedy(key: &ServiceKey, state: &NameState<'_>) -> Option<String> {
     let ServiceKey { namespace, name } = key;
     Some(match state {
         NameState::Published { basis, .. } if *basis != Basis::Last => return None,
-        NameState::Published { .. } | NameState::NoTarget => {
+        NameState::Published { .. } | NameState::NoTarget { .. } => {
             format!("kubectl -n {namespace} get services,endpointslices, in the providers")
         }
         NameState::NotServed => {

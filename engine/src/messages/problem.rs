@@ -14,18 +14,21 @@ use crate::problem::{
 pub(crate) fn problem(key: &ServiceKey, problem: &Problem) -> String {
     match problem {
         Problem::ServiceNotFound { held_until } => {
-            format!("the hub has no Service {key}; {}", consequence(*held_until))
+            let otherwise = "nothing of it is offered to other clusters";
+            let consequence = consequence(*held_until, otherwise);
+            format!("the hub has no Service {key}; {consequence}")
         }
         Problem::PortNotFound {
             missing,
             has,
             held_until,
         } => {
+            let otherwise = "the missing ports are not offered to other clusters";
             format!(
                 "Service {key} has no port {}; it has {}; {}",
                 names(missing),
                 describe_ports(has),
-                consequence(*held_until)
+                consequence(*held_until, otherwise)
             )
         }
         Problem::ExternalName => format!(
@@ -37,10 +40,10 @@ pub(crate) fn problem(key: &ServiceKey, problem: &Problem) -> String {
     }
 }
 
-fn consequence(held_until: Option<TimePoint>) -> String {
+fn consequence(held_until: Option<TimePoint>, otherwise: &str) -> String {
     match held_until {
         Some(until) => format!("what the clusters hold is kept until {until:.0}"),
-        None => "nothing of it is offered to other clusters".to_owned(),
+        None => otherwise.to_owned(),
     }
 }
 

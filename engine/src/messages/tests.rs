@@ -161,7 +161,7 @@ fn remarks_name_object_value_and_remedy() {
         ),
         (
             Remark::NotCopied(BTreeMap::from([(&one, &refused)])),
-            "not copied: 2 endpoints and 1 EndpointSlice of member1 (10.0.0.1 is outside the cluster's endpoint-cidrs)",
+            "not copied: some endpoints and 1 EndpointSlice of member1 (an address is outside the cluster's endpoint-cidrs)",
         ),
         (
             Remark::WritersDisagree(vec![lasting, lasting]),
@@ -324,8 +324,8 @@ fn ready_of_a_cluster_reports_its_state() {
         (
             entered,
             "Services and EndpointSlices are watched; annotation mcs.causeway.dev/network is \"Edge_1\", which is no DNS label; \
-             clusters with the same text are one network; annotation mcs.causeway.dev/reach has the unknown value \"nodeports\", \
-             which is ignored; write node-ports, node-ports=external, load-balancer, cluster-ip; its Nodes cannot be watched \
+             clusters with the same text are one network; annotation mcs.causeway.dev/reach has the unknown value \"nodeports\": \
+             what other networks hold stays; write node-ports, node-ports=external, load-balancer, cluster-ip; its Nodes cannot be watched \
              (nodes is forbidden), so clusters of other networks do not reach its pods by node ports; in member1: kubectl apply -f \
              manifests/member/networks.yaml; its ClusterProperty cluster.clusterset.k8s.io is \"EU\", which is no DNS label; until \
              it has another value, the id in the clusterset is member1",

@@ -4,6 +4,7 @@
     reason = "most events are the large ones, and each is moved twice"
 )]
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
@@ -15,6 +16,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use super::cluster_id::ReportedId;
 use super::failure::Failure;
 use super::hub_objects::{HubExport, HubImport, HubNamespace};
+use super::map::HashSet;
 use super::node::ObservedNode;
 use super::profile::Profile;
 use super::served::Served;
@@ -64,6 +66,27 @@ impl<K> Signal<K> {
             Self::Deleted(object) => Signal::Deleted(convert(object)),
             Self::Connected => Signal::Connected,
             Self::Failed(failure) => Signal::Failed(failure),
+        }
+    }
+
+    /// Returns the reported objects that exist, and the keys of those that do not: a list reports
+    /// that the `known` objects which it lacks are gone.
+    pub(crate) fn split<I: Eq + Hash>(
+        self,
+        known: impl Iterator<Item = I>,
+        key: impl Fn(&K) -> Option<I>,
+    ) -> (Vec<K>, HashSet<I>) {
+        match self {
+            Self::Listed(objects) => {
+                let mut gone: HashSet<I> = known.collect();
+                for key in objects.iter().filter_map(key) {
+                    gone.remove(&key);
+                }
+                (objects, gone)
+            }
+            Self::Applied(object) => (vec![object], HashSet::default()),
+            Self::Deleted(object) => (Vec::new(), key(&object).into_iter().collect()),
+            _ => (Vec::new(), HashSet::default()),
         }
     }
 }

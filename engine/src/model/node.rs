@@ -9,6 +9,10 @@ use k8s_openapi::api::core::v1::{Node, NodeStatus};
 const ADDRESSES_MAX: usize = 16;
 /// Label of the zone of a node (well-known label of Kubernetes).
 const ZONE: &str = "topology.kubernetes.io/zone";
+/// Label of a node that load balancers leave out (well-known label of Kubernetes).
+const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// Taint of a node that the cluster autoscaler is about to delete.
+const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 
 /// Node of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub struct ObservedNode {
     pub name: Box<str>,
     /// Whether it is ready and is not terminating.
     pub is_ready: bool,
+    /// Whether Kubernetes leaves it out of the nodes of load balancers (KEP-3458).
+    pub is_left_out: bool,
     /// Its zone, if it has one.
     pub zone: Option<Box<str>>,
     addresses: Box<[(NodeAddress, IpAddr)]>,
@@ -31,9 +37,13 @@ impl ObservedNode {
         let labels = meta.labels.as_ref();
         let zone = labels.and_then(|labels| labels.get(ZONE));
         let zone = zone.filter(|zone| !zone.is_empty());
+        let taints = node.spec.and_then(|spec| spec.taints);
+        let mut taints = taints.iter().flatten();
+        let is_going = taints.any(|taint| taint.key == TO_BE_DELETED);
         Self {
             name: meta.name.unwrap_or_default().into(),
             is_ready: meta.deletion_timestamp.is_none() && is_ready(&status),
+            is_left_out: is_going || labels.is_some_and(|labels| labels.contains_key(EXCLUDED)),
             zone: zone.map(|zone| zone.as_str().into()),
             addresses: addresses(&status),
         }
@@ -95,6 +105,21 @@ mod tests {
         assert_eq!(text(internal, true).as_deref(), Some("fd00::1"));
         assert_eq!(text(external, false).as_deref(), Some("203.0.113.7"));
         assert_eq!(text(external, true), None);
+    }
+
+    #[test]
+    fn node_that_load_balancers_leave_out_is_read_by_label_or_taint() {
+        let label = json!({"metadata": {"labels": {EXCLUDED: ""}}});
+        let taint = |key: &str| json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
+        for (node, is_left_out) in [
+            (json!({"metadata": {"name": "n"}}), false),
+            (taint("dedicated"), false),
+            (taint(TO_BE_DELETED), true),
+            (label, true),
+        ] {
+            let read = serde_json::from_value(node.clone()).expect("a node decodes");
+            assert_eq!(ObservedNode::read(read).is_left_out, is_left_out, "{node}");
+        }
     }
 
     #[test]

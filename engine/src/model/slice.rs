@@ -11,7 +11,8 @@ pub use causeway_wire::{
     SourceVersion, Uid, Unreadable,
 };
 
-pub use self::content::content_hash;
+#[cfg(test)]
+pub(crate) use self::content::content_hash;
 pub(crate) use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS, values};
 pub(crate) use self::cut::Cut;
 pub use self::decoder::{SliceDecoder, WireSlice};

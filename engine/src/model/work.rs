@@ -21,59 +21,12 @@
 //! deleted. A dispatched slice has no permanent-id, so the service is identified by its namespace
 //! and name.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
+use causeway::api::karmada::{EXECUTION_SPACE, Work};
 use causeway::api::labels;
 use causeway::domain::ServiceKey;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
-use serde::Deserialize;
-
-const GROUP: &str = "work.karmada.io";
-const VERSION: &str = "v1alpha1";
-const PLURAL: &str = "works";
-
-/// Prefix of execution namespaces: Karmada executes Works in namespaces of this prefix and the
-/// cluster's name (`pkg/util/names`, GenerateExecutionSpaceName). Other namespaces may belong to
-/// anybody, who must not influence causeway.
-const EXECUTION_SPACE: &str = "karmada-es-";
-
-/// Karmada's Work, of which only the metadata is read.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Work {
-    metadata: ObjectMeta,
-}
-
-impl Resource for Work {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Work".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        GROUP.into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        VERSION.into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        PLURAL.into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+use kube::core::PartialObjectMeta;
 
 /// Work, and the service that Karmada manages by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +39,7 @@ pub struct ServiceWork {
 
 impl ServiceWork {
     /// Reads a Work. One that is being deleted counts as before: Karmada still manages the service.
-    pub fn read(work: Work) -> Self {
+    pub fn read(work: PartialObjectMeta<Work>) -> Self {
         let meta = work.metadata;
         let (namespace, name) = (
             meta.namespace.unwrap_or_default(),

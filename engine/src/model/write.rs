@@ -8,12 +8,13 @@ use causeway::api::{self, DNSEndpoint, ownership};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::event::Generation;
 use super::failure::Failure;
 use super::item::Item;
-use super::slice::{Exposure, ObservedSlice};
+use super::slice::{ContentHash, Exposure, ObservedSlice};
 
 /// Cluster that is written to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,12 +45,31 @@ pub struct Write {
 
 impl Write {
     /// Returns a write that no Event reports.
-    pub fn new(operation: Operation) -> Self {
+    pub fn new(object: ObjectId, operation: Operation) -> Self {
         Self {
-            object: operation.object(),
+            object,
             operation,
             events: Vec::new(),
         }
+    }
+
+    /// Returns the creation of an object other than a copy.
+    pub(crate) fn create(object: ObjectId, manifest: &impl Serialize) -> Self {
+        Self::new(object, Operation::Create(json!(manifest)))
+    }
+
+    /// Returns the patch of an object.
+    pub(crate) fn patch(object: ObjectId, patch: Value) -> Self {
+        Self::new(object, Operation::Patch(patch))
+    }
+
+    /// Returns the deletion of that version of an object.
+    pub(crate) fn delete(object: ObjectId, uid: &str, resource_version: &str) -> Self {
+        let observed = ObservedVersion {
+            uid: uid.into(),
+            resource_version: resource_version.into(),
+        };
+        Self::new(object, Operation::Delete(observed))
     }
 
     /// Returns the same write, which these Events report once it is carried out.
@@ -157,59 +177,22 @@ pub struct ObservedVersion {
     pub resource_version: Box<str>,
 }
 
-/// Operation on an object: one variant for each kind of write. Every patch and replacement has the
-/// observed resourceVersion.
+/// Operation on an object. Every patch and replacement has the observed resourceVersion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Create the namespace of that name in a member.
-    CreateNamespace(Arc<str>, Box<Namespace>),
-    /// Create a Service in a member.
-    CreateService(ServiceKey, Box<Service>),
-    /// Patch a Service of a member.
-    PatchService(ServiceKey, Value),
-    /// Delete a Service of a member.
-    DeleteService(ServiceKey, ObservedVersion),
-    /// Create a copy.
-    CreateSlice(SliceId, Box<EndpointSlice>),
-    /// Replace a copy.
-    ReplaceSlice(SliceId, Box<EndpointSlice>),
-    /// Delete a copy.
-    DeleteSlice(SliceId, ObservedVersion),
+    /// Create the object of this JSON, which is no copy.
+    Create(Value),
+    /// Create a copy of that content.
+    CreateSlice(Box<EndpointSlice>, ContentHash),
+    /// Replace a copy by one of that content.
+    ReplaceSlice(Box<EndpointSlice>, ContentHash),
+    /// Patch the object, or its status.
+    Patch(Value),
+    /// Delete that version of the object.
+    Delete(ObservedVersion),
     /// Remove that hub's label from the Endpoints of a Service, then delete an empty slice to which
     /// Kubernetes copied the label as well.
-    DeleteResidue(SliceId, ObservedVersion, Box<str>),
-    /// Create a ServiceExport in a member, in the version that it serves.
-    CreateExport(Version, ServiceKey, Box<ServiceExport>),
-    /// Patch the status of a ServiceExport.
-    PatchExportStatus(Version, ServiceKey, Value),
-    /// Delete a ServiceExport.
-    DeleteExport(Version, ServiceKey, ObservedVersion),
-    /// Create a ServiceImport in a member, in the version that it serves.
-    CreateImport(Version, ServiceKey, Box<ServiceImport>),
-    /// Patch a ServiceImport.
-    PatchImport(Version, ServiceKey, Value),
-    /// Patch the status of a ServiceImport.
-    PatchImportStatus(Version, ServiceKey, Value),
-    /// Delete a ServiceImport.
-    DeleteImport(Version, ServiceKey, ObservedVersion),
-    /// Patch a MultiClusterService on the hub.
-    PatchMultiClusterService(ServiceKey, Value),
-    /// Patch the status of a MultiClusterService on the hub.
-    PatchMultiClusterServiceStatus(ServiceKey, Value),
-    /// Create a DNSEndpoint on the hub.
-    CreateDnsEndpoint(ServiceKey, Box<DNSEndpoint>),
-    /// Patch a DNSEndpoint on the hub.
-    PatchDnsEndpoint(ServiceKey, Value),
-    /// Delete a DNSEndpoint on the hub.
-    DeleteDnsEndpoint(ServiceKey, ObservedVersion),
-    /// Create a Cluster on the hub.
-    CreateCluster(ClusterName, Box<api::Cluster>),
-    /// Delete a Cluster on the hub.
-    DeleteCluster(ClusterName, ObservedVersion),
-    /// Patch a Cluster on the hub.
-    PatchCluster(ClusterName, Value),
-    /// Patch the status of a Cluster on the hub.
-    PatchClusterStatus(ClusterName, Value),
+    DeleteResidue(ObservedVersion, Box<str>),
 }
 
 /// Answer of the API server to a write that it carried out.
@@ -231,52 +214,8 @@ pub enum Ack {
     DnsEndpoint(Box<DNSEndpoint>),
     /// The Cluster as stored.
     Cluster(Box<api::Cluster>),
-    /// The object is deleted.
-    Deleted(DeletedObject),
-}
-
-/// Object whose deletion was accepted.
-#[derive(Clone, Debug)]
-pub enum DeletedObject {
-    /// Service.
-    Service {
-        /// Its namespace and name.
-        key: ServiceKey,
-        /// Its UID.
-        uid: Box<str>,
-    },
-    /// ServiceExport.
-    ServiceExport {
-        /// Its namespace and name.
-        key: ServiceKey,
-        /// Its UID.
-        uid: Box<str>,
-    },
-    /// ServiceImport.
-    ServiceImport {
-        /// Its namespace and name.
-        key: ServiceKey,
-        /// Its UID.
-        uid: Box<str>,
-    },
-    /// DNSEndpoint on the hub.
-    DnsEndpoint {
-        /// Its namespace and name.
-        key: ServiceKey,
-        /// Its UID.
-        uid: Box<str>,
-    },
-    /// Cluster, whose finalizers may last.
-    Cluster,
-    /// Copy.
-    Slice {
-        /// Service that it belonged to.
-        key: ServiceKey,
-        /// Its name.
-        name: Arc<str>,
-        /// Its UID.
-        uid: Box<str>,
-    },
+    /// The deletion of the object of that UID was accepted. Its finalizers may last.
+    Deleted(ObjectId, Box<str>),
 }
 
 impl ObjectId {
@@ -293,6 +232,24 @@ impl ObjectId {
             }
             Self::DnsEndpoint(_) => "DNSEndpoint",
             Self::Cluster(_) | Self::ClusterStatus(_) => "Cluster",
+        }
+    }
+
+    /// Whether only the status of the object is written.
+    pub fn is_status(&self) -> bool {
+        match self {
+            Self::ServiceExportStatus(..)
+            | Self::ServiceImportStatus(..)
+            | Self::MultiClusterServiceStatus(_)
+            | Self::ClusterStatus(_) => true,
+            Self::Namespace(_)
+            | Self::Service(_)
+            | Self::Slice(_)
+            | Self::ServiceExport(..)
+            | Self::ServiceImport(..)
+            | Self::MultiClusterService(_)
+            | Self::DnsEndpoint(_)
+            | Self::Cluster(_) => false,
         }
     }
 
@@ -330,24 +287,12 @@ impl ObjectId {
 /// Writes the kind and the name, as a person writes them.
 impl fmt::Display for ObjectId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.kind();
-        match self {
-            Self::Namespace(name) | Self::Slice(SliceId { name, .. }) => {
-                write!(out, "{kind} {name}")
-            }
-            Self::Service(key)
-            | Self::ServiceExport(_, key)
-            | Self::ServiceImport(_, key)
-            | Self::MultiClusterService(key)
-            | Self::DnsEndpoint(key) => write!(out, "{kind} {}", key.name),
-            Self::ServiceExportStatus(_, key)
-            | Self::ServiceImportStatus(_, key)
-            | Self::MultiClusterServiceStatus(key) => {
-                write!(out, "the status of {kind} {}", key.name)
-            }
-            Self::Cluster(name) => write!(out, "{kind} {name}"),
-            Self::ClusterStatus(name) => write!(out, "the status of {kind} {name}"),
-        }
+        let of = if self.is_status() {
+            "the status of "
+        } else {
+            ""
+        };
+        write!(out, "{of}{} {}", self.kind(), self.name())
     }
 }
 
@@ -356,7 +301,7 @@ impl Ack {
     /// fields, or its admission undid the change.
     pub(crate) fn changed_nothing(&self, operation: &Operation) -> bool {
         let before = match operation {
-            Operation::ReplaceSlice(_, slice) => slice.metadata.resource_version.as_deref(),
+            Operation::ReplaceSlice(slice, _) => slice.metadata.resource_version.as_deref(),
             other => other
                 .patch()
                 .and_then(|patch| patch["metadata"]["resourceVersion"].as_str()),
@@ -373,7 +318,7 @@ impl Ack {
             Self::MultiClusterService(object) => &object.metadata,
             Self::DnsEndpoint(object) => &object.metadata,
             Self::Cluster(object) => &object.metadata,
-            Self::Deleted(_) => return false,
+            Self::Deleted(..) => return false,
         };
         before.is_some() && before == meta.resource_version.as_deref()
     }
@@ -385,76 +330,17 @@ pub(crate) fn status_patch(resource_version: &str, status: Value) -> Value {
 }
 
 impl Operation {
-    /// Returns the object of the operation.
-    fn object(&self) -> ObjectId {
-        match self {
-            Self::CreateNamespace(name, _) => ObjectId::Namespace(name.clone()),
-            Self::CreateService(key, _)
-            | Self::PatchService(key, _)
-            | Self::DeleteService(key, _) => ObjectId::Service(key.clone()),
-            Self::CreateSlice(id, _)
-            | Self::ReplaceSlice(id, _)
-            | Self::DeleteSlice(id, _)
-            | Self::DeleteResidue(id, ..) => ObjectId::Slice(id.clone()),
-            Self::CreateExport(version, key, _) | Self::DeleteExport(version, key, _) => {
-                ObjectId::ServiceExport(*version, key.clone())
-            }
-            Self::PatchExportStatus(version, key, _) => {
-                ObjectId::ServiceExportStatus(*version, key.clone())
-            }
-            Self::CreateImport(version, key, _)
-            | Self::PatchImport(version, key, _)
-            | Self::DeleteImport(version, key, _) => ObjectId::ServiceImport(*version, key.clone()),
-            Self::PatchImportStatus(version, key, _) => {
-                ObjectId::ServiceImportStatus(*version, key.clone())
-            }
-            Self::PatchMultiClusterService(key, _) => ObjectId::MultiClusterService(key.clone()),
-            Self::PatchMultiClusterServiceStatus(key, _) => {
-                ObjectId::MultiClusterServiceStatus(key.clone())
-            }
-            Self::CreateDnsEndpoint(key, _)
-            | Self::PatchDnsEndpoint(key, _)
-            | Self::DeleteDnsEndpoint(key, _) => ObjectId::DnsEndpoint(key.clone()),
-            Self::CreateCluster(name, _)
-            | Self::DeleteCluster(name, _)
-            | Self::PatchCluster(name, _) => ObjectId::Cluster(name.clone()),
-            Self::PatchClusterStatus(name, _) => ObjectId::ClusterStatus(name.clone()),
-        }
-    }
-
     /// Returns the patch, if this is one.
     pub fn patch(&self) -> Option<&Value> {
         match self {
-            Self::PatchService(_, patch)
-            | Self::PatchExportStatus(_, _, patch)
-            | Self::PatchImport(_, _, patch)
-            | Self::PatchImportStatus(_, _, patch)
-            | Self::PatchMultiClusterService(_, patch)
-            | Self::PatchMultiClusterServiceStatus(_, patch)
-            | Self::PatchDnsEndpoint(_, patch)
-            | Self::PatchCluster(_, patch)
-            | Self::PatchClusterStatus(_, patch) => Some(patch),
-            _ => None,
-        }
-    }
-
-    /// Returns the version that is deleted, if this is a deletion.
-    pub fn deleted(&self) -> Option<&ObservedVersion> {
-        match self {
-            Self::DeleteService(_, observed)
-            | Self::DeleteSlice(_, observed)
-            | Self::DeleteResidue(_, observed, _)
-            | Self::DeleteExport(_, _, observed)
-            | Self::DeleteImport(_, _, observed)
-            | Self::DeleteDnsEndpoint(_, observed)
-            | Self::DeleteCluster(_, observed) => Some(observed),
+            Self::Patch(patch) => Some(patch),
             _ => None,
         }
     }
 
     /// Returns the cluster from whose slice a copy is made, if this creates or replaces one.
     pub(crate) fn source_cluster(&self) -> Option<&str> {
-        let (Self::CreateSlice(_, slice) | Self::ReplaceSlice(_, slice)) = self else {
+        let (Self::CreateSlice(slice, _) | Self::ReplaceSlice(slice, _)) = self else {
             return None;
         };
         ownership::source_member(&slice.metadata)
@@ -463,30 +349,10 @@ impl Operation {
     /// Returns the verb, as metrics and logs name it.
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::CreateNamespace(..)
-            | Self::CreateService(..)
-            | Self::CreateSlice(..)
-            | Self::CreateExport(..)
-            | Self::CreateImport(..)
-            | Self::CreateDnsEndpoint(..)
-            | Self::CreateCluster(..) => "create",
+            Self::Create(_) | Self::CreateSlice(..) => "create",
             Self::ReplaceSlice(..) => "update",
-            Self::DeleteService(..)
-            | Self::DeleteSlice(..)
-            | Self::DeleteResidue(..)
-            | Self::DeleteExport(..)
-            | Self::DeleteImport(..)
-            | Self::DeleteDnsEndpoint(..)
-            | Self::DeleteCluster(..) => "delete",
-            Self::PatchService(..)
-            | Self::PatchExportStatus(..)
-            | Self::PatchImport(..)
-            | Self::PatchImportStatus(..)
-            | Self::PatchMultiClusterService(..)
-            | Self::PatchMultiClusterServiceStatus(..)
-            | Self::PatchDnsEndpoint(..)
-            | Self::PatchCluster(..)
-            | Self::PatchClusterStatus(..) => "patch",
+            Self::Patch(_) => "patch",
+            Self::Delete(_) | Self::DeleteResidue(..) => "delete",
         }
     }
 }

@@ -8,11 +8,12 @@ use causeway::api::multicluster::{
 };
 use causeway::api::ownership::{self, Marks, NAMESPACE_OWNER, NATIVE_OWNER};
 use causeway::api::{bounds, labels};
-use causeway::domain::{Consumers, Failover, FieldError, FieldErrors, Reach};
+use causeway::domain::{Consumers, Failover, FieldError, FieldErrors};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use string_cache::DefaultAtom;
 
+use super::reach::DeclaredReach;
 use crate::model::defaults::{self, Annotations, Defaults, Effective};
 use crate::model::slice::Exposure;
 
@@ -41,11 +42,11 @@ pub struct ExportView {
     pub failover: Failover,
     /// Way by which clusters of other networks reach its endpoints; `None` where the Cluster
     /// decides.
-    pub reach: Option<Reach>,
+    pub reach: Option<DeclaredReach>,
     /// Clusters that import it.
     pub consumers: Consumers,
-    /// Errors in its annotations, and fields of its spec that cannot be read; the values are
-    /// ignored.
+    /// Errors in its annotations, and fields of its spec that cannot be read. The values are
+    /// ignored, except an unreadable `reach`, which counts as unknown.
     pub(crate) misread: FieldErrors,
     /// Its annotations for which its namespace may have defaults.
     annotations: Option<Box<Annotations>>,
@@ -129,7 +130,7 @@ impl ExportView {
         let consumers = annotations.and_then(|all| all.get(labels::CONSUMERS));
         let consumers = consumers.map(String::as_str);
         self.consumers = Consumers::read(consumers, &mut |error| misread.push(error));
-        self.reach = Reach::of_service(meta, |error| misread.push(error));
+        self.reach = DeclaredReach::of_service(meta, |error| misread.push(error));
         effective.place(&mut misread);
         let unreadable = self.spec.unreadable.iter();
         misread.extend(unreadable.map(|(field, value)| {

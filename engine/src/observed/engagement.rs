@@ -86,6 +86,7 @@ impl Index {
         let cluster = self.hub.clusters.get(name);
         if let (Some(cluster), Some(member)) = (cluster, self.members.get_mut(name)) {
             member.note_export_namespaces(cluster.export_namespaces.as_ref());
+            self.exports_changed |= member.has_changed_exports();
         }
     }
 

@@ -8,11 +8,12 @@ use causeway::domain::{ClusterName, ServiceKey};
 use super::Index;
 use super::hub::Change;
 use super::member::{Changed, DerivedRefusal, Member, Membership, OtherController};
+use super::since::Since;
 use crate::evidence::initial_list::CompleteList;
 use crate::model::map::HashSet;
 use crate::model::{
-    Ack, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, Operation, Priority,
-    Signal, TargetCluster, Term, TimePoint, Write,
+    Ack, Failure, FailureKind, HubEvent, Item, MemberEvent, MemberState, ObjectId, Operation,
+    Priority, Signal, TargetCluster, Term, TimePoint, Write,
 };
 
 /// Write that an API server rejected.
@@ -101,10 +102,12 @@ impl Index {
     }
 
     /// Begins a term: nothing is deleted before the watches of the hub report that their lists are
-    /// [`Signal::Current`] in it.
+    /// [`Signal::Current`] in it. Another leader may have had answers of hostnames that this
+    /// process lacks, so each is awaited again.
     pub fn begin_term(&mut self, term: Term) {
         self.hub.evidence.term = term;
         self.hub.evidence.current_since = None;
+        self.hostnames.unanswered = Since::default();
         self.withheld.clear();
     }
 
@@ -155,6 +158,7 @@ impl Index {
         let stands = Standing::of(member);
         let (is_new, is_rescoped) = (member.identity != identity, *member.slice_scope() != scope);
         self.node_needs_changed |= member.exports_by_node_ports() != by_node_ports;
+        self.exports_changed |= member.has_changed_exports();
         if let Some(list) = list {
             self.compare_member(name, list, now);
         }
@@ -179,7 +183,7 @@ impl Index {
             false => Priority::High,
         };
         self.mark_changed(name, changed, of_exports, priority);
-        if self.hub.is_being_removed(name) {
+        if self.is_being_removed(name) {
             self.mark(Item::Cluster(name.clone()));
         }
     }
@@ -342,11 +346,10 @@ impl Index {
             self.second_lists
                 .insert(TargetCluster::Member(name.clone()));
         }
-        let (Item::Service(key), Operation::CreateService(of, service)) = (item, write.operation())
-        else {
+        let (Item::Service(key), Operation::Create(service)) = (item, write.operation()) else {
             return;
         };
-        if *of != key.derived() {
+        if *write.object() != ObjectId::Service(key.derived()) {
             return;
         }
         let refusal = DerivedRefusal::read(failure, service);

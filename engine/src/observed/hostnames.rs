@@ -3,17 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
+use super::since::Since;
 use crate::model::map::HashMap;
-use crate::model::{Item, Priority};
+use crate::model::{Item, Priority, TimePoint};
 
 /// Maximum number of addresses of a hostname that are used.
 const ADDRESSES_MAX: usize = 64;
 /// Maximum number of hostnames whose addresses are looked up. Those beyond it have none.
 const HOSTNAMES_MAX: usize = 1000;
+/// Time for which the first answer of a hostname is awaited: copies may have addresses that another
+/// process, or this one in an earlier term, knew.
+const ANSWER_GRACE: Duration = Duration::from_secs(5 * 60);
 
 /// Hostnames that a service needs, each with the members whose load balancers have it.
 type Needed = BTreeMap<Box<str>, BTreeSet<ClusterName>>;
@@ -23,8 +28,12 @@ type Needed = BTreeMap<Box<str>, BTreeSet<ClusterName>>;
 pub(super) struct Hostnames {
     /// Needed hostnames by service, for those that need any.
     needed: HashMap<ServiceKey, Needed>,
+    /// Needed hostnames without an answer, with the time since which they are needed in this term.
+    pub(super) unanswered: Since<Box<str>>,
     /// Last good answers, in order.
     addresses: HashMap<Box<str>, Box<[IpAddr]>>,
+    /// Addresses that copies of entries have. Empty in the controller, which looks hostnames up.
+    copied: HashMap<Box<str>, BTreeSet<IpAddr>>,
     /// Whether a service needs others than at the last [`Index::take_hostnames`].
     changed: bool,
 }
@@ -64,13 +73,20 @@ impl Hostnames {
 
 impl Index {
     /// Notes the hostnames that a service needs. The addresses of a hostname that no service needs
-    /// any more are dropped.
-    pub fn note_hostnames(&mut self, key: &ServiceKey, needed: BTreeSet<Box<str>>) {
+    /// any more are dropped. Returns the next time at which a hostname without an answer is not
+    /// awaited any more.
+    pub fn note_hostnames(
+        &mut self,
+        key: &ServiceKey,
+        needed: BTreeSet<Box<str>>,
+        now: TimePoint,
+    ) -> Option<TimePoint> {
+        let again_at = self.note_unanswered(key, &needed, now);
         let needed = self.with_members(key, needed);
         let hostnames = &mut self.hostnames;
         let before = match needed.is_empty() {
             true => hostnames.needed.remove(key),
-            false if hostnames.needed.get(key) == Some(&needed) => return,
+            false if hostnames.needed.get(key) == Some(&needed) => return again_at,
             false => hostnames.needed.insert(key.clone(), needed.clone()),
         };
         let before = before.unwrap_or_default();
@@ -80,6 +96,32 @@ impl Index {
                 hostnames.addresses.remove(host);
             }
         }
+        again_at
+    }
+
+    fn note_unanswered(
+        &mut self,
+        key: &ServiceKey,
+        needed: &BTreeSet<Box<str>>,
+        now: TimePoint,
+    ) -> Option<TimePoint> {
+        let unanswered = needed.iter().filter(|host| self.resolved(host).is_empty());
+        let unanswered = unanswered.cloned().collect();
+        self.hostnames.unanswered.note(key, unanswered, now);
+        let noted = &self.hostnames.unanswered;
+        let since = noted.all(key).filter_map(|host| noted.of(key, host));
+        let ends = since.map(|since| since.after(ANSWER_GRACE));
+        ends.filter(|end| now < *end).min()
+    }
+
+    /// Whether the addresses of a hostname that a service needs are unknown. If no answer comes
+    /// within five minutes, the hostname has none.
+    pub(crate) fn is_awaited(&self, key: &ServiceKey, host: &str, now: TimePoint) -> bool {
+        if self.entry_addresses(host).next().is_some() {
+            return false;
+        }
+        let since = self.hostnames.unanswered.of(key, &Box::from(host));
+        since.is_none_or(|since| now < since.after(ANSWER_GRACE))
     }
 
     /// Adds the members whose load balancers of the service have the hostnames.
@@ -130,6 +172,20 @@ impl Index {
     pub(crate) fn resolved(&self, host: &str) -> &[IpAddr] {
         let known = self.hostnames.addresses.get(host);
         known.map_or(&[], |addresses| addresses)
+    }
+
+    /// Notes addresses that the copy of an entry has of a hostname. For processes other than the
+    /// controller, which do not look hostnames up.
+    pub(crate) fn note_copied_addresses(&mut self, host: Box<str>, addresses: &[IpAddr]) {
+        let of_host = self.hostnames.copied.entry(host).or_default();
+        of_host.extend(addresses);
+    }
+
+    /// Lists the addresses of a hostname by which clusters of other networks enter: its last good
+    /// answer, or the addresses that copies have.
+    pub(crate) fn entry_addresses(&self, host: &str) -> impl Iterator<Item = &IpAddr> {
+        let copied = self.hostnames.copied.get(host).into_iter().flatten();
+        self.resolved(host).iter().chain(copied)
     }
 }
 
@@ -186,8 +242,9 @@ mod tests {
         }));
         env.on("member1", foo).settle();
         let needed = ["lb.example", "other.example"].map(Box::<str>::from);
+        let now = env.now();
         env.index
-            .note_hostnames(&key("foo"), BTreeSet::from(needed));
+            .note_hostnames(&key("foo"), BTreeSet::from(needed), now);
         let noted = &env.index.hostnames.needed[&key("foo")];
         assert_eq!(noted["lb.example"], BTreeSet::from([name("member1")]));
         assert!(noted["other.example"].is_empty());

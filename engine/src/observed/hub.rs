@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use causeway::api::{self, bounds, labels, ownership};
 use causeway::domain::{
-    ClusterName, ClusterSelection, Failover, FieldErrors, MultiClusterService, Ranges, Reach,
+    ClusterName, ClusterSelection, ExposedPorts, Failover, FieldErrors, MultiClusterService, Reach,
     RequestedHostnames, ServiceKey,
 };
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
@@ -26,7 +26,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
 pub(crate) use self::change::Change;
-pub use self::cluster::DeclaredReach;
 pub(crate) use self::cluster::{ClusterView, DeclaredWatch};
 use self::cluster_ids::ClusterIds;
 use self::dns::DnsEndpoints;
@@ -39,14 +38,16 @@ use self::profiles::ClustersAt;
 pub(crate) use self::profiles::Profiles;
 use self::selections::Selections;
 use self::works::Works;
+use super::Index;
 use super::finalizers::Finalizers;
 use super::ingress;
+use super::reach::DeclaredReach;
 use super::service::{PortShape, ServiceView};
 use crate::evidence::HubEvidence;
 use crate::model::defaults::{self, Annotations, Defaults, Effective};
-use crate::model::map::{HashMap, HashSet};
+use crate::model::map::HashMap;
 use crate::model::object::{is, is_older, key_of};
-use crate::model::{Ack, DeletedObject, HubEvent, HubNamespace, Signal, TimePoint};
+use crate::model::{Ack, HubEvent, HubNamespace, ObjectId, Signal, TimePoint};
 
 /// Observed state of the hub.
 #[derive(Debug, Default)]
@@ -101,16 +102,19 @@ pub struct McsView {
     pub finalizers: Finalizers,
     /// Its spec, or the errors for which it cannot be read.
     pub spec: Result<MultiClusterService, FieldErrors>,
+    /// Exposed ports of its last readable spec, while its spec cannot be read.
+    former_ports: Option<ExposedPorts>,
     /// Its annotations that the controller reads.
     annotations: Option<Box<Annotations>>,
     /// Failover settings of its annotations.
     pub failover: Failover,
     /// Way by which clusters of other networks reach its providers; `None` where their Clusters
     /// decide.
-    pub reach: Option<Reach>,
+    pub reach: Option<DeclaredReach>,
     /// Names that DNS is to publish.
     pub(crate) hostnames: RequestedHostnames,
-    /// Errors in its annotations; the values are ignored.
+    /// Errors in its annotations. The values are ignored, except an unreadable `reach`, which
+    /// counts as unknown.
     pub(crate) misread: FieldErrors,
     /// Conditions of its status.
     pub conditions: Vec<Condition>,
@@ -125,14 +129,42 @@ pub struct McsView {
 pub(crate) struct Lost {
     /// Last state of the Service, if it is gone, and the time at which it went.
     pub service: Option<(ServiceView, TimePoint)>,
-    /// Ports that it lost while it was exposed, each with its time, the newest last. At most
-    /// [`LOST_PORTS_MAX`].
+    /// Ports that were exposed until a change after which a further entry of `spec.ports` is
+    /// missing, each with the time of the change, the newest last. At most [`LOST_PORTS_MAX`]; none
+    /// while no entry is missing.
     pub ports: Vec<(PortShape, TimePoint)>,
 }
 
-/// Maximum number of lost ports of a Service that are retained. They are compared in pairs, and
-/// owners of Services make these lists.
+/// Maximum number of lost ports of a Service that are retained. Each is compared with the ports of
+/// the Service and of the spec, and owners of Services make these lists.
 pub(crate) const LOST_PORTS_MAX: usize = 1024;
+
+/// Notes a change of `spec.ports` or of the Service. If a further entry is missing after it, a port
+/// may be renamed in one of the two objects, and the ports that were exposed are retained. Any
+/// other change drops the ports that it removes from `spec.ports`. Beyond [`LOST_PORTS_MAX`] the
+/// oldest losses are dropped.
+fn note_lost_ports(
+    lost: &mut Vec<(PortShape, TimePoint)>,
+    [(old, before), (new, after)]: [(&ExposedPorts, &ServiceView); 2],
+    now: TimePoint,
+) {
+    let (had, has) = (before.ports(), after.ports());
+    let missed: Vec<_> = old.missing_from(&had).collect();
+    let missing: Vec<_> = new.missing_from(&has).collect();
+    if missing.iter().all(|entry| missed.contains(entry)) {
+        lost.retain(|(shape, _)| new.include(&shape.port) || !old.include(&shape.port));
+    } else {
+        let exposed = before.shape.ports.iter();
+        let exposed = exposed.filter(|shape| old.include(&shape.port));
+        lost.extend(exposed.map(|shape| (shape.clone(), now)));
+    }
+    lost.retain(|(shape, _)| !new.include(&shape.port) || !has.contains(&shape.port));
+    if missing.is_empty() {
+        lost.clear();
+    }
+    let excess = lost.len().saturating_sub(LOST_PORTS_MAX);
+    lost.drain(..excess);
+}
 
 impl Hub {
     /// Returns a hub of which only the identity is known.
@@ -147,11 +179,6 @@ impl Hub {
     /// observed. Until then absence proves nothing.
     pub(crate) fn is_listed(&self) -> bool {
         self.evidence.listed_since.is_some()
-    }
-
-    /// Returns the number of deletions that its lists suggest and that do not count yet.
-    pub(crate) fn suspended_deletions(&self) -> usize {
-        self.evidence.suspended() + self.works.suspended_deletions()
     }
 
     /// Whether the initial list of Services lacks those of many MultiClusterServices.
@@ -197,40 +224,6 @@ impl Hub {
             let spec = view.and_then(|view| view.spec.as_ref().ok());
             spec.is_some_and(|spec| spec.providers.includes(name))
         })
-    }
-
-    /// Returns the ranges of the addresses that the cluster may give to clusters of its network.
-    pub(crate) fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
-        let network = self.clusters.get(name).map(|cluster| &cluster.network);
-        self.ranges_beside(name, |other| {
-            network.is_none_or(|own| *own == other.network)
-        })
-    }
-
-    /// Returns the ranges of the addresses by which clusters of other networks may reach the
-    /// cluster.
-    pub(crate) fn entry_ranges(&self, name: &ClusterName) -> Arc<Ranges> {
-        self.ranges_beside(name, |_| true)
-    }
-
-    fn ranges_beside(
-        &self,
-        name: &ClusterName,
-        counts: impl Fn(&ClusterView) -> bool,
-    ) -> Arc<Ranges> {
-        let own = self.clusters.get(name);
-        let own = own.map(|cluster| cluster.declared.clone());
-        let others = self.clusters.iter();
-        let others = others.filter(|(other, view)| *other != name && counts(view));
-        let others = others.map(|(name, view)| (name, &view.declared));
-        Arc::new(Ranges::new(&own.unwrap_or_default(), others))
-    }
-
-    /// Whether that cluster is terminating.
-    pub(crate) fn is_being_removed(&self, name: &ClusterName) -> bool {
-        self.clusters
-            .get(name)
-            .is_some_and(|cluster| cluster.removed_since.is_some())
     }
 
     pub(super) fn apply(&mut self, event: HubEvent, now: TimePoint) -> Change {
@@ -364,21 +357,36 @@ impl Hub {
             return;
         };
         let old = self.multi_cluster_services.get(&key);
-        if let Some(same) = old.or(former).filter(|old| old.uid == view.uid) {
+        let same = old.or(former).filter(|old| old.uid == view.uid);
+        if let Some(same) = same {
             let since = view.deleting_since;
             view.deleting_since = since.map(|since| same.deleting_since.unwrap_or(since));
+            view.former_ports = same.ports().filter(|_| view.spec.is_err()).cloned();
         }
         if old.is_some_and(|old| is_older(&view.resource_version, &old.resource_version)) {
             return;
         }
+        if let (Some(stored), Some(ports)) = (same.and_then(McsView::ports), view.ports())
+            && stored != ports
+        {
+            let lost = self.lost.entry(key.clone()).or_default();
+            let gone = lost.service.as_ref().map(|(service, _)| service);
+            if let Some(service) = self.services.get(&key).or(gone) {
+                let states = [(stored, service), (ports, service)];
+                note_lost_ports(&mut lost.ports, states, now);
+            }
+        }
         self.evidence.confirmed_absent.remove(&key);
-        change.node_needs |= view.is_by_node_ports();
-        change.slice_scopes |= old.is_none_or(|old| !old.selects_like(&view));
+        let selects_other = old.is_none_or(|old| !old.selects_like(&view));
+        let was_by_node_ports = old.is_some_and(McsView::is_by_node_ports);
+        let is_by_node_ports = view.is_by_node_ports();
+        change.slice_scopes |= selects_other;
+        change.node_needs |= was_by_node_ports != is_by_node_ports;
+        change.node_needs |= is_by_node_ports && selects_other;
         self.note_rivals(&key, change);
         if let Some(old) = self.multi_cluster_services.get(&key) {
             self.selections.remove(&key, old);
             self.name_requests.remove(&key, old);
-            change.node_needs |= old.is_by_node_ports();
         }
         self.selections.add(&key, &view);
         self.name_requests.add(&key, &view);
@@ -410,90 +418,44 @@ impl Hub {
         }
     }
 
-    /// Lists the annotations of a MultiClusterService whose values its Namespace gives.
-    pub(crate) fn defaulted<'a>(&'a self, key: &'a ServiceKey) -> Vec<(&'a str, &'a str)> {
-        let Some(view) = self.multi_cluster_services.get(key) else {
-            return Vec::new();
-        };
-        let defaults = self.namespaces.defaults(&key.namespace);
-        Effective::new(view.annotations.as_deref(), defaults)
-            .defaulted()
-            .collect()
-    }
-
     fn apply_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
         self.evidence.services.observe(&signal, now);
-        match signal {
-            Signal::Listed(objects) => {
-                change.placement = true;
-                let mut gone: HashSet<_> = self.services.keys().cloned().collect();
-                for object in &objects {
-                    if let Some(key) = self.put_service(object, now, change) {
-                        gone.remove(&key);
-                    }
-                }
-                for key in gone {
-                    self.remove_service(&key, now, change);
-                }
-            }
-            Signal::Applied(object) => {
-                self.put_service(&object, now, change);
-            }
-            Signal::Deleted(object) => {
-                let Some(key) = key_of(&object.metadata) else {
-                    return;
-                };
-                if self
-                    .services
-                    .get(&key)
-                    .is_some_and(|old| is(&old.uid, &object.metadata))
-                {
-                    self.remove_service(&key, now, change);
-                }
-            }
-            _ => {}
+        change.placement |= matches!(signal, Signal::Listed(_));
+        if matches!(&signal, Signal::Deleted(object) if !self.has_service(object)) {
+            return;
+        }
+        let known = self.services.keys().cloned();
+        let (objects, gone) = signal.split(known, |object| key_of(&object.metadata));
+        for object in &objects {
+            self.put_service(object, now, change);
+        }
+        for key in &gone {
+            self.remove_service(key, now, change);
         }
     }
 
-    fn put_service(
-        &mut self,
-        object: &Service,
-        now: TimePoint,
-        change: &mut Change,
-    ) -> Option<ServiceKey> {
-        let key = key_of(&object.metadata)?;
-        let view = ServiceView::read(object)?;
-        if self.exposes(&key) {
-            self.note_lost_ports(&key, &view, now);
+    /// Whether that Service was observed, and no other of its name since.
+    fn has_service(&self, object: &Service) -> bool {
+        let known = key_of(&object.metadata).and_then(|key| self.services.get(&key));
+        known.is_some_and(|known| is(&known.uid, &object.metadata))
+    }
+
+    fn put_service(&mut self, object: &Service, now: TimePoint, change: &mut Change) {
+        let (Some(key), Some(view)) = (key_of(&object.metadata), ServiceView::read(object)) else {
+            return;
+        };
+        if let Some(mcs) = self.multi_cluster_services.get(&key) {
+            let lost = self.lost.entry(key.clone()).or_default();
+            let returned = lost.service.take().map(|(service, _)| service);
+            let old = self.services.get(&key).or(returned.as_ref());
+            if let (Some(ports), Some(old)) = (mcs.ports(), old) {
+                let states = [(ports, old), (ports, &view)];
+                note_lost_ports(&mut lost.ports, states, now);
+            }
             change.services.insert(key.clone());
         }
         change.services.extend(self.imports.derived_into(&key));
-        self.services.insert(key.clone(), view);
-        Some(key)
-    }
-
-    /// Notes the ports that a Service lost, and drops those that are back. Beyond
-    /// [`LOST_PORTS_MAX`] the oldest losses are dropped.
-    fn note_lost_ports(&mut self, key: &ServiceKey, new: &ServiceView, now: TimePoint) {
-        let lost = self.lost.entry(key.clone()).or_default();
-        let returned = lost.service.take().map(|(service, _)| service);
-        let Some(old) = self.services.get(key).or(returned.as_ref()) else {
-            return;
-        };
-        let has = |ports: &[PortShape], shape: &PortShape| {
-            ports.iter().any(|other| other.port == shape.port)
-        };
-        lost.ports
-            .retain(|(shape, _)| !has(&new.shape.ports, shape));
-        for shape in &old.shape.ports {
-            if !has(&new.shape.ports, shape)
-                && !lost.ports.iter().any(|(other, _)| other.port == shape.port)
-            {
-                lost.ports.push((shape.clone(), now));
-            }
-        }
-        let excess = lost.ports.len().saturating_sub(LOST_PORTS_MAX);
-        lost.ports.drain(..excess);
+        self.services.insert(key, view);
     }
 
     fn remove_service(&mut self, key: &ServiceKey, now: TimePoint, change: &mut Change) {
@@ -514,35 +476,17 @@ impl Hub {
         change: &mut Change,
     ) {
         self.evidence.clusters.observe(&signal, now);
-        match signal {
-            Signal::Listed(objects) => {
-                let mut gone: HashSet<_> = self.clusters.keys().cloned().collect();
-                for object in &objects {
-                    if let Some(name) = self.put_cluster(object, now, change) {
-                        gone.remove(&name);
-                    }
-                }
-                for name in gone {
-                    self.note_removal(&name, now, change);
-                }
-                change.placement = true;
+        let is_list = matches!(signal, Signal::Listed(_));
+        let (objects, gone) = signal.split(self.clusters.keys().cloned(), cluster_name);
+        for object in &objects {
+            if is_list || !self.has_newer_cluster(object) {
+                self.put_cluster(object, now, change);
             }
-            Signal::Applied(object) if self.has_newer_cluster(&object) => {}
-            Signal::Applied(object) => {
-                self.put_cluster(&object, now, change);
-            }
-            Signal::Deleted(object) => {
-                let name = object
-                    .metadata
-                    .name
-                    .as_deref()
-                    .and_then(|name| ClusterName::try_from(name).ok());
-                if let Some(name) = name {
-                    self.note_removal(&name, now, change);
-                }
-            }
-            _ => {}
         }
+        for name in &gone {
+            self.note_removal(name, now, change);
+        }
+        change.placement |= is_list;
     }
 
     /// Whether a newer version of the same Cluster was observed. An accepted list replaces it all
@@ -555,14 +499,11 @@ impl Hub {
             .is_some_and(|known| is(&known.uid, meta) && is_older(version, &known.resource_version))
     }
 
-    fn put_cluster(
-        &mut self,
-        object: &api::Cluster,
-        now: TimePoint,
-        change: &mut Change,
-    ) -> Option<ClusterName> {
-        let name = ClusterName::try_from(object.metadata.name.as_deref()?).ok()?;
-        let mut view = ClusterView::read(object, now)?;
+    fn put_cluster(&mut self, object: &api::Cluster, now: TimePoint, change: &mut Change) {
+        let (Some(name), Some(mut view)) = (cluster_name(object), ClusterView::read(object, now))
+        else {
+            return;
+        };
         let old = self.clusters.get(&name);
         if let Some(old) = old.filter(|old| old.uid == view.uid) {
             view.removed_since = view
@@ -575,8 +516,7 @@ impl Hub {
         change.node_needs |= matters;
         change.clusters.insert(name.clone());
         self.evidence.observe_cluster(&name);
-        self.clusters.insert(name.clone(), view);
-        Some(name)
+        self.clusters.insert(name, view);
     }
 
     /// Drops a removed Cluster whose member is clean.
@@ -620,7 +560,7 @@ impl Hub {
                 }
             }
             Ack::DnsEndpoint(object) => self.dns.apply_ack(&object, now),
-            Ack::Deleted(DeletedObject::DnsEndpoint { key, uid }) => {
+            Ack::Deleted(ObjectId::DnsEndpoint(key), uid) => {
                 self.dns.apply_deleted_ack(&key, &uid);
             }
             Ack::Namespace(_)
@@ -628,10 +568,28 @@ impl Hub {
             | Ack::Slice(_)
             | Ack::ServiceExport(_)
             | Ack::ServiceImport(_)
-            | Ack::Deleted(_) => {}
+            | Ack::Deleted(..) => {}
         }
         change
     }
+}
+
+impl Index {
+    /// Lists the annotations of a MultiClusterService whose values its Namespace gives, name and
+    /// value.
+    pub(crate) fn defaulted<'a>(&'a self, key: &'a ServiceKey) -> Vec<(&'a str, &'a str)> {
+        let Some(view) = self.hub.multi_cluster_services.get(key) else {
+            return Vec::new();
+        };
+        let defaults = self.hub.namespaces.defaults(&key.namespace);
+        Effective::new(view.annotations.as_deref(), defaults)
+            .defaulted()
+            .collect()
+    }
+}
+
+fn cluster_name(object: &api::Cluster) -> Option<ClusterName> {
+    ClusterName::try_from(object.metadata.name.as_deref()?).ok()
 }
 
 /// Lists the services with a hostname.
@@ -646,6 +604,12 @@ impl McsView {
     /// Whether it is terminating.
     pub fn is_deleting(&self) -> bool {
         self.deleting_since.is_some()
+    }
+
+    /// Returns the exposed ports of its spec; of the last readable one if it cannot be read.
+    fn ports(&self) -> Option<&ExposedPorts> {
+        let spec = self.spec.as_ref().ok();
+        spec.map(|spec| &spec.ports).or(self.former_ports.as_ref())
     }
 
     /// Returns the load balancers of its status in the normal form of those of members.
@@ -673,7 +637,8 @@ impl McsView {
 
     /// Whether it names ports of nodes as the way to its providers.
     fn is_by_node_ports(&self) -> bool {
-        self.reach.is_some_and(Reach::is_by_node_ports)
+        let way = self.reach.as_ref().and_then(DeclaredReach::way);
+        way.is_some_and(Reach::is_by_node_ports)
     }
 
     /// Reads the annotations again, with other defaults of the Namespace. Returns true if their
@@ -682,7 +647,7 @@ impl McsView {
         let effective = Effective::new(self.annotations.as_deref(), defaults);
         let meta = &effective.meta;
         let (failover, mut misread) = Failover::of(meta);
-        let reach = Reach::of_service(meta, |error| misread.push(error));
+        let reach = DeclaredReach::of_service(meta, |error| misread.push(error));
         self.hostnames = RequestedHostnames::of(meta, &mut |error| misread.push(error));
         effective.place(&mut misread);
         let is_same = self.failover == failover && self.reach == reach && self.misread == misread;
@@ -713,6 +678,7 @@ impl McsView {
             deleting_since: meta.deletion_timestamp.is_some().then_some(now),
             finalizers: Finalizers::read(meta),
             spec: MultiClusterService::try_from(object),
+            former_ports: None,
             conditions: status.conditions.unwrap_or_default(),
             ingress: status
                 .load_balancer

@@ -5,6 +5,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use super::Index;
 use super::dirty_keys::DirtyKeys;
 use super::member::Member;
+use super::quota::Quota;
 use crate::model::map::{HashMap, HashSet};
 use crate::model::{Item, MemberState, Priority};
 
@@ -28,6 +29,17 @@ impl Index {
             self.mark_services(self.services_of(&name), priority);
         }
         std::mem::take(&mut self.dirty.items)
+    }
+
+    /// Applies the quota to the members whose exports changed. Marks the exports that were beyond
+    /// the quota and do not exceed the same limit now.
+    pub fn apply_quota(&mut self, quota: &Quota) {
+        if !std::mem::take(&mut self.exports_changed) {
+            return;
+        }
+        let members = self.members.values_mut();
+        let changed: Vec<_> = members.flat_map(|one| one.apply_quota(quota)).collect();
+        self.mark_services(changed, Priority::Low);
     }
 
     /// Marks an item to be planned, at high priority.

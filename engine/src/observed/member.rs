@@ -294,6 +294,17 @@ impl Member {
         self.clusterset.note_export_namespaces(namespaces);
     }
 
+    /// Whether its exports changed since the last [`Member::apply_quota`].
+    pub(super) fn has_changed_exports(&self) -> bool {
+        self.clusterset.by_age.is_changed()
+    }
+
+    /// Returns its exports that were beyond the quota at the last call and do not exceed the same
+    /// limit now.
+    pub(super) fn apply_quota(&mut self, quota: &Quota) -> Vec<ServiceKey> {
+        self.clusterset.by_age.apply_quota(quota)
+    }
+
     /// Returns the limit of the member's quota that the export exceeds, if it exceeds one.
     pub(crate) fn beyond_quota(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
         self.clusterset.by_age.beyond(key, quota)

@@ -10,12 +10,10 @@ use causeway::domain::{ClusterName, Network, Ranges, Reach, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 
 use super::Index;
-use super::hub::manager::{Importer, Manager};
 use super::hub::{ClusterView, DnsKnowledge, Lost, McsView, Profiles};
 use super::member::Member;
+use super::reach::DeclaredReach;
 use super::service::ServiceView;
-use super::tiers::NotedTiers;
-use crate::model::slice::Exposure;
 use crate::model::{LeftOut, MemberState, Needs, TimePoint};
 
 impl Index {
@@ -44,12 +42,6 @@ impl Index {
             .map_or(time, |since| since.max(time))
     }
 
-    /// Lists the annotations of a MultiClusterService whose values its Namespace gives, name and
-    /// value.
-    pub(crate) fn defaulted<'a>(&'a self, key: &'a ServiceKey) -> Vec<(&'a str, &'a str)> {
-        self.hub.defaulted(key)
-    }
-
     /// Returns the time since which absence from the hub's lists counts.
     pub(crate) fn hub_listed_since(&self) -> Option<TimePoint> {
         self.hub.evidence.listed_since
@@ -57,7 +49,7 @@ impl Index {
 
     /// Returns the number of deletions that the hub's lists suggest and that do not count yet.
     pub fn hub_suspended_deletions(&self) -> usize {
-        self.hub.suspended_deletions()
+        self.hub.evidence.suspended() + self.hub.works.suspended_deletions()
     }
 
     /// Returns the Cluster of that name, also while its removed member is being cleaned.
@@ -94,7 +86,8 @@ impl Index {
 
     /// Whether the Cluster of that name is terminating or removed.
     pub(crate) fn is_being_removed(&self, name: &ClusterName) -> bool {
-        self.hub.is_being_removed(name)
+        let cluster = self.hub.clusters.get(name);
+        cluster.is_some_and(|cluster| cluster.removed_since.is_some())
     }
 
     /// Returns the network of a cluster's pods.
@@ -113,18 +106,39 @@ impl Index {
 
     /// Returns the ranges of the addresses that the cluster may give to clusters of its network.
     pub(crate) fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
-        self.hub.ranges(name)
+        let network = self.hub.clusters.get(name).map(|cluster| &cluster.network);
+        self.ranges_beside(name, |other| {
+            network.is_none_or(|own| *own == other.network)
+        })
     }
 
     /// Returns the ranges of the addresses by which clusters of other networks may reach the
     /// cluster.
     pub(crate) fn entry_ranges(&self, name: &ClusterName) -> Arc<Ranges> {
-        self.hub.entry_ranges(name)
+        self.ranges_beside(name, |_| true)
+    }
+
+    fn ranges_beside(
+        &self,
+        name: &ClusterName,
+        counts: impl Fn(&ClusterView) -> bool,
+    ) -> Arc<Ranges> {
+        let own = self.hub.clusters.get(name);
+        let own = own.map(|cluster| cluster.declared.clone());
+        let others = self.hub.clusters.iter();
+        let others = others.filter(|(other, view)| *other != name && counts(view));
+        let others = others.map(|(name, view)| (name, &view.declared));
+        Arc::new(Ranges::new(&own.unwrap_or_default(), others))
     }
 
     /// Returns the way by which clusters of other networks reach a cluster; `None` without one.
     pub(crate) fn reach(&self, name: &ClusterName) -> Option<Reach> {
-        self.hub.clusters.get(name)?.reach.as_ref()?.way()
+        self.declared_reach(name)?.way()
+    }
+
+    /// Returns the way that a Cluster declares, or the text that names none.
+    pub(crate) fn declared_reach(&self, name: &ClusterName) -> Option<&DeclaredReach> {
+        self.hub.clusters.get(name)?.reach.as_ref()
     }
 
     /// Whether the Nodes of a member are to be read: clusters of other networks reach it, or one of
@@ -216,11 +230,6 @@ impl Index {
         self.hub.dns.get(key)
     }
 
-    /// Returns the owner of a name in DNS among the MultiClusterServices that request it.
-    pub(crate) fn name_owner(&self, name: &str) -> Option<&ServiceKey> {
-        self.hub.name_owner(name)
-    }
-
     /// Lists the MultiClusterServices.
     pub(crate) fn multi_cluster_services(&self) -> impl ExactSizeIterator<Item = &McsView> {
         self.hub.multi_cluster_services.values()
@@ -252,21 +261,6 @@ impl Index {
         self.hub.lost.get(key)
     }
 
-    /// Returns the manager of the service: causeway or Karmada's controllers.
-    pub(crate) fn manager(&self, key: &ServiceKey, now: TimePoint) -> Manager<'_> {
-        self.hub.manager(key, now)
-    }
-
-    /// Returns the importer of the service: causeway or Karmada's controllers.
-    pub(crate) fn importer(&self, key: &ServiceKey, now: TimePoint) -> Importer {
-        self.hub.importer(key, now)
-    }
-
-    /// Whether services are planned although the services that Karmada manages are unknown.
-    pub(crate) fn hides_works(&self, now: TimePoint) -> bool {
-        self.hub.hides_works(now)
-    }
-
     /// Returns the observed state of a member; `None` for one that is not engaged.
     pub fn member<N: Ord + ?Sized>(&self, name: &N) -> Option<&Member>
     where
@@ -283,15 +277,5 @@ impl Index {
     /// Lists the names of the engaged members.
     pub fn member_names(&self) -> impl ExactSizeIterator<Item = &ClusterName> + Clone {
         self.members.keys()
-    }
-
-    /// Returns the tiers and shares of a service in a consumer as of the last plan.
-    pub(crate) fn noted_tiers(
-        &self,
-        key: &ServiceKey,
-        exposure: Exposure,
-        consumer: &ClusterName,
-    ) -> Option<&NotedTiers> {
-        self.tiers.of(key, exposure, consumer)
     }
 }

@@ -38,16 +38,24 @@ pub enum BeyondQuota {
     Metadata(usize),
 }
 
+/// Place of an export in the order of age.
+type Place = (Timestamp, ServiceKey);
+
 /// Exports of a member by age, the oldest first; those of the same age by key. An export without a
 /// creation time is the youngest.
 #[derive(Debug, Default)]
 pub(super) struct ByAge {
-    sizes: BTreeMap<(Timestamp, ServiceKey), usize>,
+    sizes: BTreeMap<Place, usize>,
     created: HashMap<ServiceKey, Timestamp>,
     /// Sum of all sizes.
     bytes: usize,
     /// Namespaces from which the hub lets the member export; `None` for all.
     permitted: Option<BTreeSet<Box<str>>>,
+    /// Oldest export beyond the quota at the last [`ByAge::apply_quota`], and the limit that it
+    /// exceeded.
+    beyond_from: Option<(Place, BeyondQuota)>,
+    /// Whether an export was noted since.
+    is_changed: bool,
 }
 
 impl ByAge {
@@ -64,6 +72,7 @@ impl ByAge {
     /// Adds, updates or removes an export. Exports on behalf of a MultiClusterService are the hub's
     /// own and do not count, nor do those from namespaces that the hub forbids.
     pub(super) fn note(&mut self, key: &ServiceKey, export: Option<&ExportView>) {
+        self.is_changed = true;
         if let Some(created) = self.created.remove(key) {
             let size = self.sizes.remove(&(created, key.clone()));
             self.bytes -= size.unwrap_or_default();
@@ -85,22 +94,51 @@ impl ByAge {
         }
     }
 
-    /// Returns the limit that the export exceeds, if it exceeds one. Reads no export if all of them
-    /// are within the quota, else no more than the quota allows.
+    /// Whether an export changed since the last [`ByAge::apply_quota`].
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// Returns the exports that were beyond the quota at the last call and do not exceed the same
+    /// limit now.
+    pub(super) fn apply_quota(&mut self, quota: &Quota) -> Vec<ServiceKey> {
+        if !std::mem::take(&mut self.is_changed) {
+            return Vec::new();
+        }
+        let first = self.first_beyond(quota);
+        let first = first.map(|(first, beyond)| (first.clone(), beyond));
+        let Some((before, limit)) = std::mem::replace(&mut self.beyond_from, first) else {
+            return Vec::new();
+        };
+        let first = self.beyond_from.as_ref();
+        let same = first.filter(|(_, beyond)| *beyond == limit);
+        let younger = self.sizes.range(before..).map(|(place, _)| place);
+        let changed = younger.take_while(|place| same.is_none_or(|(first, _)| *place < first));
+        changed.map(|(_, key)| key.clone()).collect()
+    }
+
+    /// Returns the limit that the export exceeds, if it exceeds one.
     pub(super) fn beyond(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
+        let (first, beyond) = self.first_beyond(quota)?;
+        let own = (*self.created.get(key)?, key.clone());
+        (*first <= own).then_some(beyond)
+    }
+
+    /// Returns the oldest export beyond the quota, and the limit that it exceeds. All younger
+    /// exports are beyond the quota too. Reads no export if all of them are within the quota, else
+    /// at most one more than the quota allows.
+    fn first_beyond(&self, quota: &Quota) -> Option<(&Place, BeyondQuota)> {
         if self.sizes.len() <= quota.exports && self.bytes <= quota.metadata {
             return None;
         }
-        let own = (*self.created.get(key)?, key.clone());
-        let (mut count, mut bytes) = (0, 0);
-        for size in self.sizes.range(..=own).map(|(_, size)| size) {
-            count += 1;
+        let mut bytes = 0;
+        for (older, (place, size)) in self.sizes.iter().enumerate() {
             bytes += size;
-            if count > quota.exports {
-                return Some(BeyondQuota::Exports(quota.exports));
+            if older >= quota.exports {
+                return Some((place, BeyondQuota::Exports(quota.exports)));
             }
             if bytes > quota.metadata {
-                return Some(BeyondQuota::Metadata(quota.metadata));
+                return Some((place, BeyondQuota::Metadata(quota.metadata)));
             }
         }
         None
@@ -172,14 +210,26 @@ mod tests {
             exports in 0..6usize, metadata in 0..60usize,
         ) {
             let mut by_age = ByAge::default();
+            let quota = Quota { exports, metadata };
+            let mut were_beyond: BTreeMap<ServiceKey, BeyondQuota> = BTreeMap::new();
             for (number, second, bytes, there) in notes {
                 let view = export(number, second, bytes);
                 by_age.note(&key(number), there.then_some(&view));
                 prop_assert_eq!(by_age.bytes, by_age.sizes.values().sum::<usize>());
-                let quota = Quota { exports, metadata };
                 for key in (0..6).map(key) {
                     prop_assert_eq!(by_age.beyond(&key, &quota).is_some(), summed(&by_age, &key, &quota));
                 }
+                let changed = by_age.apply_quota(&quota);
+                for other in (0..6).map(key).filter(|other| *other != key(number)) {
+                    let before = were_beyond.get(&other).copied();
+                    let is_changed = before.is_some() && before != by_age.beyond(&other, &quota);
+                    prop_assert_eq!(changed.contains(&other), is_changed);
+                }
+                let beyond = |key: ServiceKey| {
+                    let beyond = by_age.beyond(&key, &quota)?;
+                    Some((key, beyond))
+                };
+                were_beyond = (0..6).map(key).filter_map(beyond).collect();
             }
         }
     }

@@ -1,11 +1,21 @@
-//! Facts about services that are reported only if they last.
+//! Facts about services that are reported, or acted on, only if they last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::model::TimePoint;
 use crate::model::map::HashMap;
+use crate::model::slice::Exposure;
+
+/// Change in a consumer that is made once it has been possible for a while.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PossibleChange {
+    /// Farther tiers become standby: nearer ones have enough ready endpoints.
+    Demotion(Exposure, ClusterName),
+    /// More endpoints become ready: shares allow them.
+    Growth(Exposure, ClusterName),
+}
 
 /// Time since which each fact about a service holds.
 #[derive(Debug)]

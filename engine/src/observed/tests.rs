@@ -182,7 +182,7 @@ fn facts_of_services_that_are_gone_are_dropped_in_a_new_term() {
     let mut env = three_services();
     let now = env.now();
     env.index
-        .note_hostnames(&key("gone"), ["lb.example".into()].into());
+        .note_hostnames(&key("gone"), ["lb.example".into()].into(), now);
     env.index
         .entry_nodes
         .note(&key("left"), [(name("member1"), "n1".into())].into(), now);
@@ -244,9 +244,13 @@ fn nodes_are_needed_while_an_annotation_names_node_ports() {
     );
     env.on_hub(namespace(NAMESPACE));
     assert_eq!(node_needs(&mut env), Some(vec![]));
-    let foo = mcs("foo").providers(&["member2"]);
-    env.on_hub(foo.annotated(&by_node_ports));
-    assert_eq!(node_needs(&mut env), Some(vec!["member2".to_owned()]));
+    let foo = |provider| mcs("foo").providers(&[provider]).annotated(&by_node_ports);
+    for provider in ["member2", "member1", "member2"] {
+        env.on_hub(foo(provider));
+        assert_eq!(node_needs(&mut env), Some(vec![provider.to_owned()]));
+    }
+    env.on_hub(foo("member2").with(json!({"metadata": {"labels": {"a": "b"}}})));
+    assert_eq!(node_needs(&mut env), None);
     env.on_hub(mcs("foo"));
     assert_eq!(node_needs(&mut env), Some(vec![]));
     let exported = |annotations| export("foo").annotated(annotations);

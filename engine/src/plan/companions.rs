@@ -9,6 +9,7 @@ use super::clusterset::Imports;
 use super::copies::entry_names;
 use super::desired::{Companions, Desired, Members};
 use super::entry::{Entry, NoEntry, Site};
+use super::inputs::Inputs;
 use super::service;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
@@ -25,7 +26,8 @@ impl Companions {
     /// not joined, and services that lead to no other cluster, need none. In a consumer in which
     /// causeway begins no copy, only existing copies of an entry need one: Karmada delivers the
     /// service there, or the Service of the own name serves the import.
-    pub(super) fn of(index: &Index, key: &ServiceKey, desired: &Desired) -> Self {
+    pub(super) fn of(inputs: Inputs<'_>, desired: &Desired) -> Self {
+        let (index, key) = (inputs.index, inputs.key);
         let unsure = desired.clusterset.unsure;
         let mut companions = Self {
             wanted: BTreeMap::new(),
@@ -45,7 +47,7 @@ impl Companions {
             let consumers: Vec<_> = consumers.collect();
             let owner = format!("ServiceExport/{}", key.name);
             for provider in &desired.clusterset.exporters {
-                companions.add(index, key, (exposure, &*owner), (provider, &*consumers));
+                companions.add(inputs, (exposure, &*owner), (provider, &*consumers));
             }
         }
         let mcs = index
@@ -60,7 +62,7 @@ impl Companions {
             let consumers: Vec<_> = consumers.collect();
             let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
             for provider in desired.placement.providers() {
-                companions.add(index, key, (exposure, &*owner), (provider, &*consumers));
+                companions.add(inputs, (exposure, &*owner), (provider, &*consumers));
             }
         }
         companions
@@ -68,11 +70,11 @@ impl Companions {
 
     fn add(
         &mut self,
-        index: &Index,
-        key: &ServiceKey,
+        inputs: Inputs<'_>,
         (exposure, owner): (Exposure, &str),
         (provider, consumers): (&ClusterName, &[Consumer<'_>]),
     ) {
+        let (index, key) = (inputs.index, inputs.key);
         let own = index.network(provider);
         let holds = |held: &BTreeSet<&str>| {
             let mut entries = entry_names(exposure, provider, &key.name).into_iter();
@@ -86,7 +88,7 @@ impl Companions {
         };
         let site = Site::of(index, key, exposure, (provider, member));
         self.hostnames.extend(site.hostnames().map(Into::into));
-        match Entry::of(&site) {
+        match Entry::of(&site, inputs.now) {
             Ok(entry) => {
                 let nodes = entry.serving_nodes();
                 let nodes = nodes.map(|node| (provider.clone(), node.into()));

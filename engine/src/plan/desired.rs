@@ -16,9 +16,8 @@ use super::service::{DesiredService, OwnService};
 use super::tiers::Tiers;
 use crate::model::TimePoint;
 use crate::model::slice::Exposure;
-use crate::observed::shares::NotedShares;
-use crate::observed::tiers::{NotedTiers, TiersOfService};
-use crate::observed::unreached::UnreachedOfService;
+use crate::observed::Counted;
+use crate::observed::since::PossibleChange;
 use crate::problem::{Gap, Problem, ServiceProblem};
 
 /// Desired state of one service.
@@ -161,41 +160,36 @@ impl Desired {
         all.filter_map(|(exposure, name, copies)| Some((exposure, name, copies.tiers.as_ref()?)))
     }
 
-    /// Returns the farthest active tier of each consumer, since when nearer ones have had enough,
-    /// and since when shares let more endpoints be ready, on both paths.
-    pub fn tiers(&self) -> TiersOfService {
-        let noted = self.each_copies().filter_map(|(exposure, name, copies)| {
-            let (tiers, shares) = (copies.tiers.as_ref(), copies.shares.as_ref());
-            if tiers.is_none() && shares.is_none() {
-                return None;
-            }
-            let farthest = tiers.and_then(|tiers| tiers.active().last());
-            let noted = NotedTiers {
-                farthest: farthest.and_then(|state| state.tier.clone()),
-                enough_since: tiers.and_then(|tiers| tiers.enough_since),
-                spare_since: shares.and_then(|shares| shares.spare_since),
-            };
-            Some(((exposure, name.clone()), noted))
+    /// Returns the changes in consumers that are made only after a while, on both paths.
+    pub(crate) fn possible_changes(&self) -> BTreeSet<PossibleChange> {
+        let changes = self.each_copies().flat_map(|(exposure, name, copies)| {
+            let tiers = copies.tiers.as_ref().and_then(|tiers| tiers.enough_since);
+            let demotion = tiers.map(|_| PossibleChange::Demotion(exposure, name.clone()));
+            let shares = copies.shares.as_ref();
+            let growth = shares.and_then(|shares| shares.spare_since);
+            let growth = growth.map(|_| PossibleChange::Growth(exposure, name.clone()));
+            demotion.into_iter().chain(growth)
         });
-        noted.collect()
+        changes.collect()
     }
 
-    /// Returns the worst result of the service's shares over all consumers, on both paths; `None`
-    /// if it has none.
-    pub(crate) fn shares(&self) -> Option<NotedShares> {
-        let copies = self.each_copies();
-        let noted = copies.filter_map(|(.., copies)| copies.shares.as_ref()?.noted());
-        noted.reduce(NotedShares::worst)
-    }
-
-    /// Returns the providers that consumers of other networks do not reach, with the reasons, on
-    /// both paths.
-    pub(crate) fn unreached(&self) -> UnreachedOfService {
-        let unreached = self
-            .each_copies()
-            .flat_map(|(.., copies)| copies.unreached());
-        let unreached = unreached.map(|(provider, why)| (provider.clone(), why.reason().as_str()));
-        unreached.collect()
+    /// Returns the labels under which metrics count the service, on both paths.
+    pub(crate) fn counted(&self) -> BTreeSet<Counted> {
+        let (mut counted, mut shares) = (BTreeSet::new(), Vec::new());
+        for (_, consumer, copies) in self.each_copies() {
+            let tiers = copies.tiers.as_ref();
+            let farthest = tiers.and_then(|tiers| tiers.active().last()?.tier.as_ref());
+            let tier = farthest.map(|tier| Counted::Tier(consumer.clone(), tier.kind()));
+            let unreached = copies.unreached();
+            let unreached = unreached
+                .map(|(provider, why)| Counted::Unreached(provider.clone(), why.reason().as_str()));
+            counted.extend(tier.into_iter().chain(unreached));
+            shares.extend(copies.shares.as_ref().and_then(|shares| shares.noted()));
+        }
+        let (results, deviations): (Vec<_>, Vec<_>) = shares.into_iter().unzip();
+        counted.extend(results.into_iter().max().map(Counted::Shares));
+        counted.extend(deviations.into_iter().max().map(Counted::Deviation));
+        counted
     }
 
     /// Returns the hostnames of load balancers whose addresses are needed.

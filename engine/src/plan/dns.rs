@@ -1,9 +1,9 @@
 //! Names that DNS publishes for a service of type LoadBalancer: the DNSEndpoint on the hub.
 //!
 //! A target goes by the same evidence as an endpoint does, and never the last one: resolvers
-//! remember that a name has no address. A name has one owner ([`Index::name_owner`]); other
-//! services that request it do without. With a routing property each value of a cluster has its own
-//! records.
+//! remember that a name has no address. A record that leads to its own name is deleted: it resolves
+//! to no address. A name has one owner ([`Index::name_owner`]); other services that request it do
+//! without. With a routing property each value of a cluster has its own records.
 
 mod routing;
 
@@ -64,6 +64,10 @@ pub(crate) struct DesiredName {
     pub records: Vec<DnsRecord>,
     /// Hostnames of load balancers whose addresses are needed.
     pub lookups: BTreeSet<Box<str>>,
+    /// Hostname of a load balancer that is one of the owned names, and no target of them.
+    pub own_target: Option<Box<str>>,
+    /// Whether the DNSEndpoint leads to an owned name, and no other target is known: it is deleted.
+    pub leads_to_itself: bool,
     /// Time at which the targets change without an event.
     pub again_at: Option<TimePoint>,
 }
@@ -89,12 +93,13 @@ impl NamePlan {
         }
     }
 
-    /// Whether the service has no name of its own, so that its DNSEndpoint is deleted.
+    /// Whether the DNSEndpoint is deleted: the service has no name of its own, or its name leads to
+    /// itself.
     pub(crate) fn is_withdrawn(&self) -> bool {
         match self {
             Self::Untouched => false,
             Self::Removed => true,
-            Self::Wanted(name) => name.owned.is_empty(),
+            Self::Wanted(name) => name.owned.is_empty() || name.leads_to_itself,
         }
     }
 }
@@ -162,11 +167,12 @@ impl<'a> Entries<'a> {
 
     /// Returns the targets of the clusters that may serve, then those of standby clusters, and the
     /// hostnames whose addresses are needed. `recorded` are those of clusters of which nothing is
-    /// known.
+    /// known. A name that is `owned` is no target: it would lead to itself.
     fn targets(
         &self,
         uses: &ProviderUses,
         recorded: &RecordedTargets,
+        owned: &[Box<str>],
     ) -> (RecordedTargets, RecordedTargets, BTreeSet<Box<str>>) {
         let index = self.inputs.index;
         // A cluster that may be lost, or that lost its credentials, is no proof. A person may drain
@@ -196,6 +202,7 @@ impl<'a> Entries<'a> {
         for name in self.names().filter(|name| uses.unused(name).is_none()) {
             let (ingress, can_serve) = self.entry(name);
             let ingress = ingress.iter().flat_map(targets_of);
+            let ingress = ingress.filter(|target| !owned.contains(target));
             let (found, awaited) = resolve(index, ingress, is_alone, &mut lookups);
             let targets = match can_serve {
                 None => known(name, &mut lookups),
@@ -258,20 +265,27 @@ fn desired_name(mcs: &McsView, hostnames: &Hostnames, entries: &Entries<'_>) -> 
         _ => None,
     };
     let mut recorded = known.map(HubDnsEndpoint::targets).unwrap_or_default();
+    for targets in recorded.values_mut() {
+        targets.retain(|target| !owned.contains(target));
+    }
     // Earlier versions recorded hostnames beside addresses, though no record had them.
     retain_one_kind(&mut recorded, false);
     let in_use = entries.names().filter(|name| uses.unused(name).is_none());
     let routing = hostnames.routing();
     let routing = routing.map(|property| Routing::of(property, index, known, in_use));
     let routing = routing.map(Box::new);
-    let (serving, standby, lookups) = entries.targets(&uses, &recorded);
+    let (serving, standby, lookups) = entries.targets(&uses, &recorded, &owned);
+    let ingress = entries.names().flat_map(|name| entries.entry(name).0);
+    let own_target = ingress.flat_map(targets_of).find(|one| owned.contains(one));
     let all = [
         (Basis::Serving, serving),
         (Basis::Standby, standby),
         (Basis::Last, recorded),
     ];
     let (basis, records, targets) = first_with_records(&owned, routing.as_deref(), all);
+    let leads_to_itself = known.is_some_and(|known| leads_to(known, &owned));
     DesiredName {
+        leads_to_itself: leads_to_itself && records.is_empty() && own_target.is_some(),
         owned,
         taken,
         targets,
@@ -279,8 +293,15 @@ fn desired_name(mcs: &McsView, hostnames: &Hostnames, entries: &Entries<'_>) -> 
         basis,
         records,
         lookups,
+        own_target,
         again_at: uses.again_at,
     }
+}
+
+/// Whether a record of the DNSEndpoint has one of the names as its target.
+fn leads_to(known: &HubDnsEndpoint, names: &[Box<str>]) -> bool {
+    let mut targets = known.records.iter().flat_map(|record| &record.targets);
+    targets.any(|target| names.iter().any(|name| **name == **target))
 }
 
 /// Names that a service owns, and those that another one owns.
@@ -453,7 +474,10 @@ pub(crate) enum NameState<'a> {
     /// The DNSEndpoint is not as planned yet.
     Unsettled,
     /// No cluster has given a target yet.
-    NoTarget,
+    NoTarget {
+        /// Hostname of a load balancer that is a name of the service itself.
+        own: Option<&'a str>,
+    },
     /// Clusters lack a value of the routing property, so no record has their targets.
     NoValue {
         /// Property and clusters.
@@ -529,7 +553,10 @@ impl DesiredName {
                 NameState::Foreign
             }
             (_, Some(failure)) => NameState::NotWritten(failure),
-            _ if self.records.is_empty() => self.lacks_values().unwrap_or(NameState::NoTarget),
+            _ if self.records.is_empty() => {
+                let own = self.own_target.as_deref();
+                self.lacks_values().unwrap_or(NameState::NoTarget { own })
+            }
             (Some(known), None) if self.is_met_by(known, owner) => NameState::Published {
                 targets: &self.targets,
                 routing: self.routing.as_deref(),

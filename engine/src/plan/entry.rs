@@ -23,13 +23,13 @@ use self::condition::Best;
 pub(crate) use self::refusal::{EntryUnknown, NoEntry, Why};
 use super::port_fit::PortFit;
 use super::providers::candidates;
-use crate::model::ObservedNode;
 use crate::model::slice::{
     AddressType, Exposure, SliceManager, SlicePort, SourceEndpoint, SourceSlice, SourceVersion,
 };
-use crate::observed::Index;
+use crate::model::{ObservedNode, TimePoint};
 use crate::observed::member::{Member, Nodes};
 use crate::observed::service::{NodePorts, PortShape, ServiceKind, ServiceView};
+use crate::observed::{DeclaredReach, Index};
 
 /// Maximum number of endpoints of one address family (discovery.k8s.io/v1).
 const ENDPOINTS_MAX: usize = 1000;
@@ -42,8 +42,8 @@ pub(crate) struct Site<'a> {
     index: &'a Index,
     member: &'a Member,
     key: &'a ServiceKey,
-    /// Way that the Cluster, or the service, declares; `None` without one.
-    reach: Option<Reach>,
+    /// Way that the service, or else the Cluster, declares.
+    reach: Option<&'a DeclaredReach>,
     /// Whether the service itself declares it.
     is_requested: bool,
     /// Whether copies of other clusters belong to its Service.
@@ -98,6 +98,8 @@ struct EntryEndpoint {
     node: Option<Box<str>>,
     zone: Option<Box<str>>,
     conditions: [Option<bool>; 3],
+    /// Whether it is used only while no other one is ready.
+    is_left_out: bool,
 }
 
 /// Service by which the traffic of other networks enters.
@@ -122,8 +124,8 @@ impl Entry {
     ///
     /// # Errors
     /// The reason why it has none, or why that is unknown.
-    pub(crate) fn of(site: &Site<'_>) -> Result<Self, NoEntry> {
-        let reach = site.reach.ok_or(NoEntry::NotDeclared)?;
+    pub(crate) fn of(site: &Site<'_>, now: TimePoint) -> Result<Self, NoEntry> {
+        let declared = site.reach.ok_or(NoEntry::NotDeclared)?;
         let Some(service) = site.member.service(site.key) else {
             return match site.lacks_slices() {
                 // The entry to a Service that is gone with its slices leads nowhere.
@@ -138,6 +140,13 @@ impl Entry {
                 return Err(NoEntry::of_service(service, Why::ExternalName));
             }
         }
+        let reach = match declared {
+            DeclaredReach::Way(reach) => *reach,
+            DeclaredReach::Unreadable(text) => {
+                let (text, of_service) = (text.clone(), site.is_requested);
+                return Err(EntryUnknown::Way { text, of_service }.into());
+            }
+        };
         let selected = site.companion_type().is_some();
         let sources = site.sources().filter(|one| leads_to(selected, one));
         let sources: Vec<_> = sources.collect();
@@ -147,7 +156,7 @@ impl Entry {
             behind,
         } = match reach {
             Reach::ClusterIp => site.by_cluster_ip(service, &sources)?,
-            Reach::LoadBalancer => site.by_load_balancer(service, &sources)?,
+            Reach::LoadBalancer => site.by_load_balancer(service, &sources, now)?,
             Reach::NodePorts(kind) => site.by_node_ports(service, kind, &sources)?,
         };
         let ports = door.ports(service, &sources)?;
@@ -239,10 +248,11 @@ impl<'a> Site<'a> {
         (name, member): (&ClusterName, &'a Member),
     ) -> Self {
         let mcs = index.multi_cluster_service(key);
-        let requested = match exposure {
-            Exposure::Native => mcs.and_then(|mcs| mcs.reach),
-            Exposure::Clusterset => member.export(key).and_then(|export| export.reach),
+        let of_service = match exposure {
+            Exposure::Native => mcs.and_then(|mcs| mcs.reach.as_ref()),
+            Exposure::Clusterset => member.export(key).and_then(|export| export.reach.as_ref()),
         };
+        let declared = of_service.or_else(|| index.declared_reach(name));
         let spec = mcs.and_then(|mcs| mcs.spec.as_ref().ok());
         let spec = spec.filter(|spec| spec.dispatches_endpoints());
         let is_consumer = spec.is_some_and(|spec| spec.consumers.includes(name));
@@ -254,15 +264,15 @@ impl<'a> Site<'a> {
             index,
             member,
             key,
-            reach: requested.or_else(|| index.reach(name)),
-            is_requested: requested.is_some(),
+            reach: declared,
+            is_requested: of_service.is_some(),
             holds_copies: is_consumer || has_copy(),
         }
     }
 
     /// Returns the way that the service or the Cluster declares.
     pub(crate) fn reach(&self) -> Option<Reach> {
-        self.reach
+        self.reach?.way()
     }
 
     /// Lists the slices of the Service.
@@ -282,7 +292,7 @@ impl<'a> Site<'a> {
         let service = self.member.service(self.key)?;
         let shape = &service.shape;
         let can_be = shape.kind == ServiceKind::ClusterIp && !shape.selector.is_empty();
-        let type_ = match self.reach? {
+        let type_ = match self.reach()? {
             Reach::NodePorts(_) if self.whole_node_ports(service).is_none() => {
                 CompanionType::NodePort
             }
@@ -356,6 +366,7 @@ impl<'a> Site<'a> {
         &self,
         service: &'a ServiceView,
         sources: &[&Arc<SourceSlice>],
+        now: TimePoint,
     ) -> Result<Found<'a>, NoEntry> {
         let service = match self.own_balancer(service) {
             Ok(service) if service.deleting => {
@@ -366,10 +377,13 @@ impl<'a> Site<'a> {
             Err(why) => return Err(NoEntry::of_service(service, why)),
         };
         let addresses = self.balancer_addresses(service);
+        let is_awaited =
+            |host: &&str| addresses.is_empty() || self.index.is_awaited(self.key, host, now);
+        if let Some(host) = hostnames(service).find(is_awaited) {
+            return Err(EntryUnknown::Hostname(host.into()).into());
+        }
         if addresses.is_empty() {
-            let host = hostnames(service).next();
-            let host = host.map(|host| EntryUnknown::Hostname(host.into()));
-            return Err(host.unwrap_or(EntryUnknown::LoadBalancer).into());
+            return Err(EntryUnknown::LoadBalancer.into());
         }
         let door = Door {
             service,
@@ -381,23 +395,29 @@ impl<'a> Site<'a> {
         Ok(Found::at_addresses(door, addresses.into_iter(), sources))
     }
 
-    /// Returns the addresses of a load balancer: its own, and those of its hostnames.
+    /// Returns the addresses of a load balancer, each once: its own, and those of its hostnames.
     fn balancer_addresses(&self, service: &ServiceView) -> Vec<IpAddr> {
         let ips = service.ingress.iter().filter_map(|one| one.ip.as_deref());
         let ips = ips.filter_map(|ip| ip.parse().ok());
-        let resolved = hostnames(service).flat_map(|host| self.index.resolved(host));
-        ips.chain(resolved.copied()).collect()
+        let of_hosts = hostnames(service).flat_map(|host| self.index.entry_addresses(host));
+        let mut known = BTreeSet::new();
+        let all = ips.chain(of_hosts.copied());
+        all.filter(|address| known.insert(*address)).collect()
+    }
+
+    /// Returns the Service by whose load balancer the provider is reached.
+    pub(crate) fn balancer(&self) -> Option<&'a ServiceView> {
+        let service = self.member.service(self.key);
+        let service = service.filter(|_| self.reach() == Some(Reach::LoadBalancer))?;
+        match self.companion_type() {
+            Some(_) => self.member.companion(self.key),
+            None => self.own_balancer(service).ok(),
+        }
     }
 
     /// Lists the hostnames of the load balancer by which the provider is reached.
     pub(crate) fn hostnames(&self) -> impl Iterator<Item = &'a str> {
-        let service = self.member.service(self.key);
-        let service = service.filter(|_| self.reach == Some(Reach::LoadBalancer));
-        let door = service.and_then(|service| match self.companion_type() {
-            Some(_) => self.member.companion(self.key),
-            None => self.own_balancer(service).ok(),
-        });
-        door.into_iter().flat_map(hostnames)
+        self.balancer().into_iter().flat_map(hostnames)
     }
 
     fn by_node_ports(
@@ -518,6 +538,7 @@ impl<'a> Found<'a> {
             node: None,
             zone: None,
             conditions,
+            is_left_out: false,
         };
         Self {
             door,
@@ -551,8 +572,9 @@ fn nodes_of(
     Ok(found)
 }
 
-/// Returns all nodes: each leads to every endpoint. Of several nodes with one address, the first
-/// ready one by name stands for all.
+/// Returns all nodes: each leads to every endpoint. Of nodes with one address, one represents all:
+/// a ready node first, then one that is not left out, then the first by name. Nodes that Kubernetes
+/// leaves out of load balancing are marked.
 fn all_nodes(
     nodes: &Nodes,
     kind: NodeAddress,
@@ -561,9 +583,12 @@ fn all_nodes(
 ) -> Vec<EntryEndpoint> {
     let best = Best::of(sources);
     let mut nodes: Vec<_> = nodes.iter().collect();
-    nodes.sort_unstable_by_key(|node| (!node.is_ready, &node.name));
-    let found = nodes.into_iter();
-    let found = found.flat_map(|node| at_node(node, kind, door, best));
+    nodes.sort_unstable_by_key(|node| (!node.is_ready, node.is_left_out, &node.name));
+    let found = nodes.into_iter().flat_map(|node| {
+        let is_left_out = node.is_left_out;
+        let endpoints = at_node(node, kind, door, best);
+        endpoints.map(move |one| EntryEndpoint { is_left_out, ..one })
+    });
     let mut found: Vec<_> = found.collect();
     found.sort_by_key(|one| one.address);
     found.dedup_by_key(|one| one.address);
@@ -599,6 +624,7 @@ fn at_node<'n>(
         node: Some(node.name.clone()),
         zone: node.zone.clone(),
         conditions: best.on(node.is_ready).conditions(),
+        is_left_out: false,
     })
 }
 

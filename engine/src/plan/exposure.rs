@@ -1,15 +1,11 @@
 //! Exposed part of the hub's Service, and the state that is held for a grace period after the
 //! Service or a port is removed.
 
-use std::time::Duration;
-
-use causeway::domain::{ExposedPort, ExposedPorts, MultiClusterService, ServiceKey};
+use causeway::domain::{ExposedPort, ExposedPorts, MultiClusterService, ServicePort};
 
 use super::inputs::Inputs;
 use crate::model::TimePoint;
 use crate::model::map::HashSet;
-use crate::observed::Index;
-use crate::observed::hub::Lost;
 use crate::observed::service::{PortShape, ServiceView};
 use crate::problem::Problem;
 
@@ -52,67 +48,53 @@ impl Exposed {
 /// for the grace period: replacing a Service by force causes no outage.
 pub(super) fn expose(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed {
     let (index, key, now) = (inputs.index, inputs.key, inputs.now);
-    let grace = inputs.settings.service_grace;
-    let lost = index.lost_service(key);
     if let Some(service) = index.hub_service(key) {
         return expose_ports(inputs, spec, service);
     }
-    if let Some((service, since)) = lost.and_then(|lost| lost.service.as_ref()) {
-        let until = since.after(grace);
-        if now < until {
-            let ports = chosen(&spec.ports, &service.shape.ports, &[]);
-            let problem = Some(Problem::ServiceNotFound {
-                held_until: Some(until),
-            });
-            return Exposed {
-                state: State::Service(service.clone().into()),
-                ports,
-                problem,
-                again_at: Some(until),
-            };
+    let lost = index.lost_service(key);
+    let lost = lost.and_then(|lost| lost.service.as_ref());
+    let held_until = match lost {
+        Some((_, since)) => {
+            let until = since.after(inputs.settings.service_grace);
+            (now < until).then_some(until)
         }
-        return Exposed::nothing(
-            State::Nothing,
-            Problem::ServiceNotFound { held_until: None },
-            None,
-        );
-    }
-    let held_until = forgotten_until(index, grace, key, now);
-    let state = match held_until {
-        Some(_) => State::Held,
-        None => State::Nothing,
+        None => forgotten_until(inputs),
     };
-    Exposed::nothing(state, Problem::ServiceNotFound { held_until }, held_until)
+    let problem = Problem::ServiceNotFound { held_until };
+    match (held_until, lost) {
+        (Some(_), Some((service, since))) => {
+            // A port that was held when the Service went stays as long as the others.
+            let at_loss = Inputs {
+                now: *since,
+                ..inputs
+            };
+            Exposed {
+                problem: Some(problem),
+                again_at: held_until,
+                ..expose_ports(at_loss, spec, service)
+            }
+        }
+        (Some(_), None) => Exposed::nothing(State::Held, problem, held_until),
+        (None, _) => Exposed::nothing(State::Nothing, problem, None),
+    }
 }
 
 /// Returns the end of the grace period of a service that was exposed before this process started.
 /// The time of its removal is unknown, so the period begins with the first list of the hub.
-fn forgotten_until(
-    index: &Index,
-    grace: Duration,
-    key: &ServiceKey,
-    now: TimePoint,
-) -> Option<TimePoint> {
-    let until = index.hub_listed_since()?.after(grace);
-    (now < until && index.owns_native(key)).then_some(until)
+fn forgotten_until(inputs: Inputs<'_>) -> Option<TimePoint> {
+    let since = inputs.index.hub_listed_since()?;
+    let until = since.after(inputs.settings.service_grace);
+    (inputs.now < until && inputs.index.owns_native(inputs.key)).then_some(until)
 }
 
 fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &ServiceView) -> Exposed {
-    let (index, key, now) = (inputs.index, inputs.key, inputs.now);
-    let grace = inputs.settings.service_grace;
     if service.is_external_name() {
         return Exposed::nothing(State::Held, Problem::ExternalName, None);
     }
     let live = service.ports();
     let missing: Vec<_> = spec.ports.missing_from(&live).cloned().collect();
-    let lost = index.lost_service(key);
-    let mut held = held_ports(lost, &missing, grace, now);
-    for entry in missing.iter().filter(|entry| !was_lost(lost, entry)) {
-        held.extend(forgotten_ports(index, grace, key, entry, now));
-    }
-    let held_until = held.iter().map(|(_, until)| *until).min();
-    let held: Vec<_> = held.into_iter().map(|(shape, _)| shape).collect();
-    let ports = chosen(&spec.ports, &service.shape.ports, &held);
+    let mut ports = included(&spec.ports, &service.shape.ports);
+    let held_until = hold(&mut ports, held_ports(inputs, service, &missing));
     let problem = (!missing.is_empty()).then_some(Problem::PortNotFound {
         missing,
         has: live,
@@ -129,62 +111,77 @@ fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &Servic
     }
 }
 
-/// Returns the ports that the missing entries meant and that were lost less than `grace` ago, each
-/// with the end of its grace period.
+/// Returns the ports that stay exposed while entries are missing, each with the end of its grace
+/// period: those that were lost, the newest first, and those that were exposed before this process
+/// started.
 fn held_ports(
-    lost: Option<&Lost>,
+    inputs: Inputs<'_>,
+    service: &ServiceView,
     missing: &[ExposedPort],
-    grace: Duration,
-    now: TimePoint,
 ) -> Vec<(PortShape, TimePoint)> {
-    let all = lost.map(|lost| lost.ports.as_slice()).unwrap_or_default();
-    let meant = all
-        .iter()
-        .filter(|(shape, _)| missing.iter().any(|entry| entry.means(&shape.port)));
-    meant
-        .map(|(shape, since)| (shape.clone(), since.after(grace)))
-        .filter(|(_, until)| now < *until)
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let grace = inputs.settings.service_grace;
+    let lost = inputs.index.lost_service(inputs.key).into_iter();
+    let lost = lost.flat_map(|lost| lost.ports.iter().rev());
+    let lost = lost.map(|(shape, since)| (shape.clone(), since.after(grace)));
+    let lost = lost.filter(|(_, until)| inputs.now < *until);
+    lost.chain(forgotten_ports(inputs, service, missing))
         .collect()
 }
 
-fn was_lost(lost: Option<&Lost>, entry: &ExposedPort) -> bool {
-    lost.is_some_and(|lost| lost.ports.iter().any(|(shape, _)| entry.means(&shape.port)))
-}
-
-/// Returns the ports of an entry that were exposed before this process started, as the Services in
-/// the members still have them.
+/// Returns the ports that were exposed before this process started, as far as the Services in the
+/// members show them: those of the missing entries, and those that the hub's Service has and may be
+/// about to rename.
 fn forgotten_ports(
-    index: &Index,
-    grace: Duration,
-    key: &ServiceKey,
-    entry: &ExposedPort,
-    now: TimePoint,
+    inputs: Inputs<'_>,
+    service: &ServiceView,
+    missing: &[ExposedPort],
 ) -> Vec<(PortShape, TimePoint)> {
-    let Some(until) = forgotten_until(index, grace, key, now) else {
+    let Some(until) = forgotten_until(inputs) else {
         return Vec::new();
     };
+    let (index, key) = (inputs.index, inputs.key);
     let services = index
         .members()
         .filter_map(|(_, member)| member.service(key));
     let own = services.filter(|service| service.is_delivered_by(index.hub_uid()));
     let ports = own.flat_map(|service| &service.shape.ports);
-    ports
-        .filter(|shape| entry.means(&shape.port))
-        .map(|shape| (shape.clone(), until))
-        .collect()
+    let ports = ports.filter_map(|shape| {
+        let is_missing = missing.iter().any(|entry| entry.means(&shape.port));
+        let mut live = service.shape.ports.iter();
+        let of_hub = live.find(|other| other.port.id == shape.port.id);
+        is_missing.then_some(shape).or(of_hub)
+    });
+    ports.map(|shape| (shape.clone(), until)).collect()
 }
 
-/// Returns the exposed ports among the live and the held ones, each (protocol, number) once.
-fn chosen(exposed: &ExposedPorts, live: &[PortShape], held: &[PortShape]) -> Vec<PortShape> {
+/// Returns the exposed ports among the live ones, each (protocol, number) once.
+fn included(exposed: &ExposedPorts, live: &[PortShape]) -> Vec<PortShape> {
     let mut ids = HashSet::default();
-    let included = live
-        .iter()
-        .chain(held)
-        .filter(|shape| exposed.include(&shape.port));
-    included
-        .filter(|shape| ids.insert(shape.port.id))
-        .cloned()
-        .collect()
+    let exposed = live.iter().filter(|shape| exposed.include(&shape.port));
+    let exposed = exposed.filter(|shape| ids.insert(shape.port.id));
+    exposed.cloned().collect()
+}
+
+/// Adds the held ports that an API server accepts in one Service with the others. Returns the end
+/// of the first grace period of an added port.
+fn hold(ports: &mut Vec<PortShape>, held: Vec<(PortShape, TimePoint)>) -> Option<TimePoint> {
+    let mut ids: HashSet<_> = ports.iter().map(|shape| shape.port.id).collect();
+    let mut names: HashSet<_> = ports.iter().map(|shape| shape.port.name.clone()).collect();
+    let mut first = None;
+    for (shape, until) in held {
+        let ServicePort { id, name } = &shape.port;
+        let are_named = !name.is_empty() && !names.contains("");
+        if (are_named || ports.is_empty()) && !ids.contains(id) && !names.contains(name) {
+            ids.insert(*id);
+            names.insert(name.clone());
+            ports.push(shape);
+            first = first.into_iter().chain([until]).min();
+        }
+    }
+    first
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl<'a> Provider<'a> {
         let member = self.member.filter(|_| *network != self.network)?;
         Some(self.entry.get_or_init(|| {
             let site = Site::of(index, key, exposure, (self.name, member));
-            let entry = Entry::of(&site)?;
+            let entry = Entry::of(&site, self.now)?;
             let entry = entry.without_new_nodes((index, key), self.name, self.now);
             Ok(Arc::new(entry))
         }))

@@ -344,43 +344,42 @@ impl OwnService {
 
     /// Returns a merge patch that turns the observed Service into the desired one. The API server
     /// refuses it if the Service has another resourceVersion by then.
-    pub(crate) fn patch(&self, observed: &ServiceView, hub: &str) -> Value {
-        let shape = &self.shape;
+    pub(crate) fn patch(&self, observed: &ServiceView, key: &ServiceKey, hub: &str) -> Value {
+        let desired = self.object(key, hub);
+        let mut annotations = desired.metadata.annotations;
+        let mut spec = ServiceSpec {
+            cluster_ip: None,
+            cluster_ips: None,
+            ip_families: None,
+            ..desired.spec.unwrap_or_default()
+        };
+        if observed.shape.load_balancer {
+            annotations = Some(self.annotations());
+            spec.load_balancer_class = None;
+        }
         let removed = observed.shape.selector.iter();
         let removed = removed.map(|(label, _)| (label.to_owned(), Value::Null));
-        let wanted = shape.selector.iter();
-        let wanted = wanted.map(|(label, value)| (label.to_owned(), json!(value)));
-        let selector: Map<String, Value> = removed.chain(wanted).collect();
+        let selector: Map<String, Value> = removed.collect();
+        // Null removes a field, unless the desired object has it.
         let mut patch = json!({
-            "metadata": {
-                "resourceVersion": observed.resource_version,
-                "labels": self.labels(hub),
-                "annotations": self.annotations(),
-            },
+            "metadata": { "resourceVersion": observed.resource_version },
             "spec": {
                 "type": "ClusterIP",
-                "ports": shape.ports.iter().map(port).collect::<Vec<_>>(),
                 "selector": selector,
-                "sessionAffinity": shape.session_affinity,
-                "sessionAffinityConfig": shape.affinity_seconds.map(affinity_config),
-                "trafficDistribution": shape.traffic_distribution,
-                "publishNotReadyAddresses": shape.publish_not_ready_addresses,
-                "ipFamilyPolicy": family_policy(shape),
+                "sessionAffinityConfig": null,
+                "trafficDistribution": null,
             },
         });
-        let policy = self.derived.as_ref();
-        if let Some(policy) = policy.and_then(|derived| derived.internal_traffic_policy.as_ref()) {
-            patch["spec"]["internalTrafficPolicy"] = json!(policy);
+        // The API server permits ranges to load balancers alone. It drops the other fields itself.
+        let request = observed.balancer.as_ref();
+        let is_restricted = request.is_some_and(|request| !request.source_ranges.is_empty());
+        if self.balancer.is_some() || is_restricted && self.companion.is_none() {
+            patch["spec"]["loadBalancerSourceRanges"] = Value::Null;
         }
-        if let Some(companion) = &self.companion {
-            patch["spec"]["type"] = json!(companion.type_.as_str());
-            patch["spec"]["externalTrafficPolicy"] = json!(LOCAL);
-        }
-        match &self.balancer {
-            Some(balancer) => balancer.patch(observed, &mut patch),
-            None if self.companion.is_none() => balancer::remove(observed, &mut patch),
-            None => {}
-        }
+        let labels = desired.metadata.labels;
+        let metadata = json!({ "labels": labels, "annotations": annotations });
+        let desired = json!({ "metadata": metadata, "spec": spec });
+        json_patch::merge(&mut patch, &desired);
         patch
     }
 }

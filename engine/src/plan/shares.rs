@@ -23,8 +23,9 @@ use super::tiers::{self, EndpointRole, Tiers, uses_standby};
 use crate::model::TimePoint;
 use crate::model::map::HashSet;
 use crate::model::slice::{AddressType, CopiedSlice, Exposure, SourceSlice, Uid};
+use crate::observed::ShareResult;
 use crate::observed::member::Member;
-use crate::observed::shares::{NotedShares, ShareResult};
+use crate::observed::since::PossibleChange;
 
 /// Deviation of a share beyond which it is reported, in hundredths of a percent.
 const COARSE: u64 = 300;
@@ -110,9 +111,9 @@ impl Shares {
         self.all.iter().find(|share| share.name == *provider)
     }
 
-    /// Returns the result of the shares for metrics; `None` while nothing is shared, or the request
-    /// is unknown.
-    pub(crate) fn noted(&self) -> Option<NotedShares> {
+    /// Returns the result of the shares and the largest deviation, in hundredths of a percent, for
+    /// metrics; `None` while nothing is shared, or the request is unknown.
+    pub(crate) fn noted(&self) -> Option<(ShareResult, u64)> {
         let deviation = self.all.iter().map(ProviderShare::deviation).max();
         let result = match deviation {
             _ if !self.is_applied => ShareResult::NotApplied,
@@ -120,8 +121,7 @@ impl Shares {
             Some(_) => ShareResult::Met,
             None => return None,
         };
-        let deviation = deviation.unwrap_or_default();
-        Some(NotedShares { result, deviation })
+        Some((result, deviation.unwrap_or_default()))
     }
 
     /// Returns the provider whose share deviates most from the wanted one, among all or only the
@@ -187,9 +187,8 @@ impl Request<'_> {
                 }
             }
         }
-        let (key, exposure) = (self.of.key, self.of.exposure);
-        let noted = self.of.index.noted_tiers(key, exposure, consumer);
-        let since = noted.and_then(|noted| noted.spare_since);
+        let growth = PossibleChange::Growth(self.of.exposure, consumer.clone());
+        let since = self.of.index.possible_changes.of(self.of.key, &growth);
         for family in [0, 1] {
             let parts = found.iter().map(|(name, hashes, is_own)| Part {
                 hashes: &hashes[family],

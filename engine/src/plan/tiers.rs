@@ -26,6 +26,7 @@ use crate::model::slice::Exposure;
 use crate::observed::Index;
 use crate::observed::member::Member;
 use crate::observed::service::ServiceView;
+use crate::observed::since::PossibleChange;
 
 /// Time for which nearer tiers must have enough ready endpoints before a farther tier is standby
 /// again: the first pod that comes back does not get all traffic.
@@ -126,10 +127,10 @@ impl Request<'_> {
             min_ready: self.preference.and_then(Preference::min_ready),
             ..demoted
         };
-        let noted = self.index.noted_tiers(self.key, self.exposure, consumer);
+        let demotion = PossibleChange::Demotion(self.exposure, consumer.clone());
         let before = Before {
             active: self.active_now(&tiers, member),
-            enough_since: noted.and_then(|noted| noted.enough_since),
+            enough_since: self.index.possible_changes.of(self.key, &demotion),
         };
         tiers.settle(self.preference, before, self.now);
         Some(tiers)

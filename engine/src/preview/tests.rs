@@ -211,6 +211,38 @@ fn preview_says_why_a_load_balancer_that_does_not_exist_is_no_entry() {
     );
 }
 
+#[test]
+fn preview_has_the_addresses_of_a_hostname_from_copies() {
+    let mut env = provided();
+    let by = |way: &str| {
+        let annotations = json!({labels::NETWORK: "edge", labels::REACH: way});
+        cluster("member1").annotated(&annotations)
+    };
+    let balanced = json!({
+        "spec": {"type": "LoadBalancer", "clusterIP": "10.96.0.7"},
+        "status": {"loadBalancer": {"ingress": [{"hostname": "lb.example"}]}},
+    });
+    env.on("member1", service("foo").port("http", 80).with(balanced))
+        .on_hub(by("cluster-ip"))
+        .on_hub(exposure(&["member1"], &["member3"]))
+        .settle();
+    let shown = |env: &Environment| {
+        let (hub, members) = env.lists();
+        let after = preview(hub, members, &Settings::default(), &key("foo"), env.now());
+        let consumer = after.members[&name("member3")].as_ref().expect("lists");
+        let endpoints = consumer.slices.iter().flat_map(|slice| &slice.endpoints);
+        let addresses = endpoints.flat_map(|endpoint| endpoint.addresses.clone());
+        (addresses.collect::<Vec<_>>(), after.unreached.len())
+    };
+    // The copy has an address of another way until the controller knows the hostname's.
+    env.on_hub(by("load-balancer")).settle();
+    assert_eq!(shown(&env), (vec!["10.96.0.7".to_owned()], 1));
+    env.index
+        .apply_resolved("lb.example", [[203, 0, 113, 7].into()]);
+    env.settle();
+    assert_eq!(shown(&env), (vec!["203.0.113.7".to_owned()], 0));
+}
+
 /// Returns `shop/foo` of type LoadBalancer, which requests a name.
 fn named(name: &str) -> Object {
     let annotations = json!({ labels::HOSTNAME: "foo.example.com" });

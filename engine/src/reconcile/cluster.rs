@@ -6,7 +6,7 @@ use causeway::domain::ClusterName;
 use serde_json::json;
 
 use super::{Outcome, Reconciler, cluster_id, earlier, member_uid, profile};
-use crate::model::{Item, Operation, TargetCluster, TimePoint, Write, status_patch};
+use crate::model::{Item, ObjectId, TargetCluster, TimePoint, Write, status_patch};
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
 use crate::removal::{Leftovers, Removal, removal};
@@ -63,7 +63,7 @@ impl Reconciler<'_> {
                 Removal::Over(left) if cluster.is_removed => return ClusterOutcome::Removed(left),
                 Removal::Over(_) if cluster.finalizers.have_ours() => {
                     let patch = cluster.finalizers.without_ours(&cluster.resource_version);
-                    let write = Write::new(Operation::PatchCluster(name.clone(), patch));
+                    let write = Write::patch(ObjectId::Cluster(name.clone()), patch);
                     self.enqueue(&TargetCluster::Hub, &item, write, &mut outcome);
                 }
                 Removal::Over(_) => {}
@@ -84,7 +84,7 @@ impl Reconciler<'_> {
         let (index, now, item) = (self.index, self.now, Item::Cluster(name.clone()));
         if !cluster.finalizers.have_ours() {
             let patch = cluster.finalizers.with_ours(&cluster.resource_version);
-            let write = Write::new(Operation::PatchCluster(name.clone(), patch));
+            let write = Write::patch(ObjectId::Cluster(name.clone()), patch);
             let is_paused = self.is_paused(&write);
             self.enqueue(&TargetCluster::Hub, &item, write, outcome);
             // The status does not wait for a finalizer that is refused.
@@ -105,7 +105,7 @@ impl Reconciler<'_> {
             "conditions": status.conditions,
         });
         let patch = status_patch(&cluster.resource_version, fields);
-        let write = Write::new(Operation::PatchClusterStatus(name.clone(), patch));
+        let write = Write::patch(ObjectId::ClusterStatus(name.clone()), patch);
         let is_paused = self.is_paused(&write);
         self.enqueue(&TargetCluster::Hub, &item, write, outcome);
         // The records do not wait for a status that is refused.

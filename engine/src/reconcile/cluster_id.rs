@@ -4,7 +4,7 @@ use causeway::api::labels;
 use causeway::domain::ClusterName;
 use serde_json::json;
 
-use crate::model::{Operation, Write};
+use crate::model::{ObjectId, Write};
 use crate::observed::Index;
 
 /// Returns the write that makes the Cluster record the id that its member reports; `None` if it
@@ -19,5 +19,5 @@ pub(super) fn write(index: &Index, name: &ClusterName) -> Option<Write> {
         }})
     };
     let is_recorded = cluster.cluster_id.as_deref() == id;
-    (!is_recorded).then(|| Write::new(Operation::PatchCluster(name.clone(), patch())))
+    (!is_recorded).then(|| Write::patch(ObjectId::Cluster(name.clone()), patch()))
 }

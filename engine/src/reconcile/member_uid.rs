@@ -7,7 +7,7 @@
 use causeway::domain::ClusterName;
 use serde_json::json;
 
-use crate::model::{MemberState, Operation, Write};
+use crate::model::{MemberState, ObjectId, Write};
 use crate::observed::Index;
 
 /// Returns the write that makes the Cluster record the UID of a synced member whose agent gives the
@@ -26,5 +26,5 @@ pub(super) fn write(index: &Index, name: &ClusterName) -> Option<Write> {
         "metadata": {"resourceVersion": cluster.resource_version},
         "spec": {"id": identity.uid},
     });
-    Some(Write::new(Operation::PatchCluster(name.clone(), patch)))
+    Some(Write::patch(ObjectId::Cluster(name.clone()), patch))
 }

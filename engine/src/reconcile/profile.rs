@@ -6,9 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::messages;
-use crate::model::{
-    ObjectEvent, ObservedVersion, Operation, Profile, ProfileId, ProfileProblem, TimePoint, Write,
-};
+use crate::model::{ObjectEvent, ObjectId, Profile, ProfileId, ProfileProblem, TimePoint, Write};
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
 
@@ -25,19 +23,15 @@ pub(super) fn write(index: &Index, name: &ClusterName, now: TimePoint) -> Option
     if cluster.removed_since.is_some() {
         return None;
     }
-    let gone_at = || profiles.gone_at(name, made.namespace);
-    let operation = match profiles.get(name, made.namespace) {
-        Some(profile) => Operation::PatchCluster(name.clone(), patch(cluster, profile)?),
-        None if gone_at().is_some_and(|at| at <= now) => {
-            let observed = ObservedVersion {
-                uid: cluster.uid.clone(),
-                resource_version: cluster.resource_version.clone(),
-            };
-            Operation::DeleteCluster(name.clone(), observed)
+    let object = ObjectId::Cluster(name.clone());
+    match profiles.get(name, made.namespace) {
+        Some(profile) => Some(Write::patch(object, patch(cluster, profile)?)),
+        None => {
+            let gone_at = profiles.gone_at(name, made.namespace);
+            let is_due = gone_at.is_some_and(|at| at <= now);
+            is_due.then(|| Write::delete(object, &cluster.uid, &cluster.resource_version))
         }
-        None => return None,
-    };
-    Some(Write::new(operation))
+    }
 }
 
 /// Returns the time at which the Cluster is deleted because its ClusterProfile is gone, if that is
@@ -66,7 +60,7 @@ fn creation(hub: &str, profile: &Profile) -> Option<Write> {
         ..cluster.metadata
     };
     let name = profile.access.as_ref().ok()?.cluster.clone();
-    Some(Write::new(Operation::CreateCluster(name, cluster.into())))
+    Some(Write::create(ObjectId::Cluster(name), &cluster))
 }
 
 /// Returns the patch of a Cluster that differs from what its profile says. A profile that names no

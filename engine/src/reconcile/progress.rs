@@ -119,9 +119,8 @@ impl Progresses<'_> {
 
     fn note_write_conflicts(&self, cluster: &TargetCluster, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
-        let write_conflicts = self
-            .write_queue
-            .write_conflicts(cluster, &item, self.now.instant);
+        let write_conflicts = &self.write_queue.write_conflicts;
+        let write_conflicts = write_conflicts.ongoing(cluster, &item, self.now.instant);
         let mut write_conflicts: Vec<_> = write_conflicts.collect();
         write_conflicts.sort_unstable_by_key(|write_conflict| write_conflict.object);
         let write_conflicts = write_conflicts.into_iter();

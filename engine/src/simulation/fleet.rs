@@ -360,9 +360,11 @@ impl Simulation {
 
     /// Waits until all work has ended, and asserts that nothing is left to write.
     pub(super) fn end(&mut self) {
-        if self.is_clusterset() {
-            for member in MEMBERS {
-                // Copies stay while a node with ready endpoints is unknown: that is a past, too.
+        for member in MEMBERS {
+            // Copies stay while the way or a node with ready endpoints is unknown: that is a past,
+            // too.
+            self.env.drop_unreadable_way(member);
+            if self.is_clusterset() {
                 self.env.nodes(member);
             }
         }

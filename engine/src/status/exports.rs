@@ -15,7 +15,7 @@ use crate::messages::remarks::with_remarks;
 use crate::messages::{conflict, exports};
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
-use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
+use crate::model::{MemberState, ObjectEvent, ObjectId, TimePoint, Write, status_patch};
 use crate::observed::Index;
 use crate::observed::clusterset::{ExportView, ImportView};
 use crate::observed::member::{Member, Membership};
@@ -105,8 +105,8 @@ impl View<'_> {
             return None;
         }
         let patch = status_patch(&export.resource_version, status);
-        let operation = Operation::PatchExportStatus(version, self.key.clone(), patch);
-        Some(Write::new(operation).with_events(events))
+        let object = ObjectId::ServiceExportStatus(version, self.key.clone());
+        Some(Write::patch(object, patch).with_events(events))
     }
 
     /// Lists the other clusters to which the service is exported. The hub alone decides: nothing
@@ -246,7 +246,7 @@ impl View<'_> {
     fn no_entry(&self, name: &ClusterName) -> Option<NoEntry> {
         let member = self.index.member(name)?;
         let site = Site::of(self.index, self.key, Exposure::Clusterset, (name, member));
-        Entry::of(&site).err()
+        Entry::of(&site, self.now).err()
     }
 
     /// Lists the lasting disagreements of writers of the exporter.
@@ -466,11 +466,8 @@ impl View<'_> {
 
     fn patch_import_status(&self, desired: &DesiredImport, patch: Value) -> Write {
         let version = desired.served.version;
-        Write::new(Operation::PatchImportStatus(
-            version,
-            self.key.clone(),
-            patch,
-        ))
+        let object = ObjectId::ServiceImportStatus(version, self.key.clone());
+        Write::patch(object, patch)
     }
 
     /// Lists the exporters that each selector selects for an importer, whatever the conditions of

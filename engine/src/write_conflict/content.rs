@@ -3,11 +3,9 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::model::Operation;
-use crate::model::slice::content_hash;
 
 /// Fields of an object that change without its content: the version that is written, and the time
 /// at which a condition last changed.
@@ -17,42 +15,18 @@ const BOOKKEEPING: [&str; 2] = ["resourceVersion", "lastTransitionTime"];
 pub fn content(operation: &Operation) -> u64 {
     let mut hasher = DefaultHasher::new();
     match operation {
-        Operation::CreateNamespace(_, object) => text(&object).hash(&mut hasher),
-        Operation::CreateService(_, object) => text(&object).hash(&mut hasher),
-        Operation::CreateExport(_, _, object) => text(&object).hash(&mut hasher),
-        Operation::CreateImport(_, _, object) => text(&object).hash(&mut hasher),
-        Operation::CreateDnsEndpoint(_, object) => text(&object).hash(&mut hasher),
-        Operation::CreateCluster(_, object) => text(&object).hash(&mut hasher),
-        Operation::CreateSlice(_, slice) | Operation::ReplaceSlice(_, slice) => {
-            content_hash(slice).hash(&mut hasher);
+        Operation::Create(manifest) => manifest.to_string().hash(&mut hasher),
+        Operation::CreateSlice(_, content) | Operation::ReplaceSlice(_, content) => {
+            content.hash(&mut hasher);
         }
-        Operation::DeleteService(..)
-        | Operation::DeleteSlice(..)
-        | Operation::DeleteResidue(..)
-        | Operation::DeleteExport(..)
-        | Operation::DeleteImport(..)
-        | Operation::DeleteDnsEndpoint(..)
-        | Operation::DeleteCluster(..) => "deleted".hash(&mut hasher),
-        Operation::PatchService(_, patch)
-        | Operation::PatchExportStatus(_, _, patch)
-        | Operation::PatchImport(_, _, patch)
-        | Operation::PatchImportStatus(_, _, patch)
-        | Operation::PatchMultiClusterService(_, patch)
-        | Operation::PatchMultiClusterServiceStatus(_, patch)
-        | Operation::PatchDnsEndpoint(_, patch)
-        | Operation::PatchCluster(_, patch)
-        | Operation::PatchClusterStatus(_, patch) => {
+        Operation::Delete(_) | Operation::DeleteResidue(..) => "deleted".hash(&mut hasher),
+        Operation::Patch(patch) => {
             let mut desired = patch.clone();
             strip(&mut desired);
             desired.to_string().hash(&mut hasher);
         }
     }
     hasher.finish()
-}
-
-/// Returns the object as JSON; empty for an object without JSON, which no API server receives.
-fn text(object: &impl Serialize) -> String {
-    serde_json::to_string(object).unwrap_or_default()
 }
 
 /// Removes [`BOOKKEEPING`] and `null`: the fields that a patch removes depend on those that the
@@ -73,7 +47,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::key;
     use crate::model::ObservedVersion;
 
     #[test]
@@ -84,7 +57,7 @@ mod tests {
                 "spec": {"selector": selector},
                 "status": {"conditions": [{"type": "Ready", "lastTransitionTime": at}]},
             });
-            content(&Operation::PatchService(key("foo"), patch))
+            content(&Operation::Patch(patch))
         };
         let first = patch("7", json!({"app": "foo", "theirs": null}), "noon");
         assert_eq!(first, patch("8", json!({"app": "foo"}), "midnight"));
@@ -94,7 +67,7 @@ mod tests {
                 uid: uid.into(),
                 resource_version: "7".into(),
             };
-            content(&Operation::DeleteService(key("foo"), observed))
+            content(&Operation::Delete(observed))
         };
         assert_eq!(delete("a"), delete("b"));
         assert_ne!(delete("a"), first);

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{key, name};
-use crate::model::slice::Exposure;
-use crate::model::{ObservedVersion, Operation};
+use crate::model::Operation;
+use crate::model::slice::{Exposure, content_hash};
 
 const PAUSE: Duration = Duration::from_secs(300);
 const SECOND: Duration = Duration::from_secs(1);
@@ -35,13 +35,7 @@ fn object() -> ObjectId {
 }
 
 fn write(object: &ObjectId, content: u64) -> Write {
-    let ObjectId::Service(key) = object else {
-        panic!("only Services are written here")
-    };
-    Write::new(Operation::PatchService(
-        key.clone(),
-        json!({ "spec": content }),
-    ))
+    Write::patch(object.clone(), json!({ "spec": content }))
 }
 
 impl Ring {
@@ -56,11 +50,7 @@ impl Ring {
     }
 
     fn delete(&mut self) {
-        let observed = ObservedVersion {
-            uid: "u".into(),
-            resource_version: "1".into(),
-        };
-        let write = Write::new(Operation::DeleteService(key("foo"), observed));
+        let write = Write::delete(object(), "u", "1");
         let noted = self
             .write_conflicts
             .note(&cluster(), &item(), &write, self.now);
@@ -262,7 +252,11 @@ fn other_writer_of_a_copy_is_looked_up_once_a_conflict_and_reported_once() {
         let object = ObjectId::Slice(id.clone());
         let copy = || {
             let slice = EndpointSlice::default();
-            Write::new(Operation::ReplaceSlice(id.clone(), slice.into()))
+            let content = content_hash(&slice).expect("a copy");
+            Write::new(
+                object.clone(),
+                Operation::ReplaceSlice(slice.into(), content),
+            )
         };
         let (mut write_conflicts, now) = (WriteConflicts::new(PAUSE), Instant::now());
         let noted =

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixtures::{env, name};
-use crate::model::slice::Exposure;
+use crate::model::slice::{Exposure, content_hash};
 use crate::model::{Ack, Operation, SliceId, TimePoint};
 
 const MS: Duration = Duration::from_millis(1);
@@ -59,8 +59,7 @@ fn object(service: &str) -> ObjectId {
 }
 
 fn patch(service: &str, patch: Value) -> Write {
-    let key = ServiceKey::new("shop", service);
-    Write::new(Operation::PatchService(key, patch))
+    Write::patch(object(service), patch)
 }
 
 /// Returns a write of Service `service` that contains `word`.
@@ -82,14 +81,7 @@ fn failure(kind: FailureKind) -> Result<Ack, Failure> {
 }
 
 fn fine(dispatch: &Dispatch) -> Result<Ack, Failure> {
-    let ObjectId::Service(key) = dispatch.write.object() else {
-        panic!("only Services are written here")
-    };
-    let uid = "u".into();
-    Ok(Ack::Deleted(crate::model::DeletedObject::Service {
-        key: key.clone(),
-        uid,
-    }))
+    Ok(Ack::Deleted(dispatch.write.object().clone(), "u".into()))
 }
 
 impl Desk {
@@ -501,7 +493,11 @@ fn copy(provider: &str, slice: &str) -> Write {
         exposure: Exposure::Native,
         name: slice.into(),
     };
-    Write::new(Operation::ReplaceSlice(id, copy.into()))
+    let content = content_hash(&copy).expect("a copy");
+    Write::new(
+        ObjectId::Slice(id),
+        Operation::ReplaceSlice(copy.into(), content),
+    )
 }
 
 #[test]
@@ -534,7 +530,7 @@ fn namespaces_take_turns_so_that_a_flood_of_one_delays_no_other() {
     let now = desk.now.instant;
     let of = |namespace: &str, service: &str| ServiceKey::new(namespace, service);
     let mut enqueue = |key: ServiceKey| {
-        let write = Write::new(Operation::PatchService(key.clone(), json!({})));
+        let write = Write::patch(ObjectId::Service(key.clone()), json!({}));
         let (cluster, item) = (cluster("member1"), Item::Service(key));
         let enqueued = desk.write_queue.enqueue(&cluster, &item, write, now);
         assert_eq!(enqueued, Enqueued::Accepted);
@@ -646,7 +642,8 @@ fn unconcerned_item_visits_no_conflict_of_others() {
     }
     let (fighting, now) = (cluster("member2"), desk.now.instant);
     let visited = |item: &Item| {
-        let write_conflicts = desk.write_queue.write_conflicts(&fighting, item, now);
+        let write_conflicts = &desk.write_queue.write_conflicts;
+        let write_conflicts = write_conflicts.ongoing(&fighting, item, now);
         (write_conflicts.size_hint().1, write_conflicts.count())
     };
     assert_eq!(visited(&item("other")), (Some(0), 0));

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::{annotate, assert_said, explained, foo, healthy, hold, source, terminate_namespace};
 use crate::fixtures::Environment;
-use crate::fixtures::objects::{Kind, cluster, mcs, node, service, slice, work};
+use crate::fixtures::objects::{Kind, Object, cluster, mcs, node, service, slice, work};
 use crate::reasons::Reason;
 
 fn exposed(env: &mut Environment) {
@@ -39,6 +39,50 @@ fn endpoint_of_another_network_names_port_and_node() {
     let port = env.service("a", "foo").expect("a Service")["spec"]["ports"][0]["nodePort"].clone();
     let way = format!("b reaches it by node port {port} of node n1, 192.168.1.1");
     assert_said(&env, Reason::EntryCopied, &way);
+}
+
+/// Returns `foo` with a load balancer of these hostnames.
+fn balanced(hosts: &[&str]) -> Object {
+    let ingress = hosts.iter().map(|host| json!({ "hostname": host }));
+    let ingress: Vec<_> = ingress.collect();
+    foo().with(json!({
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": ingress}},
+    }))
+}
+
+/// Returns a service that b, of another network than a, reaches by the load balancer of these
+/// hostnames.
+fn entered(hosts: &[&str]) -> Environment {
+    let mut env = healthy();
+    let networks = json!({labels::NETWORK: "edge", labels::REACH: "load-balancer"});
+    env.on_hub(cluster("a").annotated(&networks))
+        .on("a", balanced(hosts))
+        .settle();
+    for (host, last) in hosts.iter().zip([8_u8, 7]) {
+        env.index.apply_resolved(host, [[203, 0, 113, last].into()]);
+    }
+    env.settle();
+    env
+}
+
+#[test]
+fn addresses_of_a_hostname_are_those_that_copies_have() {
+    let env = entered(&["a.example", "b.example"]);
+    assert_said(
+        &env,
+        Reason::EntryCopied,
+        "b reaches it by port 80 of 203.0.113.7",
+    );
+}
+
+#[test]
+fn addresses_of_a_former_hostname_are_not_those_of_the_next() {
+    let mut env = entered(&["a.example"]);
+    assert_said(&env, Reason::EntryCopied, "port 80 of 203.0.113.8");
+    env.on("a", balanced(&["b.example"])).settle();
+    let why = "the hostname b.example of the load balancer of Service shop/foo of a has no address";
+    assert_said(&env, Reason::EntryPending, why);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use causeway::api::labels;
 use causeway_wire::{ContentHash, RawSlice, Unreadable};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 /// Labels of a copy that causeway decides.
 pub(crate) const CONTENT_LABELS: [&str; 7] = [
@@ -26,10 +25,15 @@ pub(crate) const CONTENT_ANNOTATIONS: [&str; 5] = [
 ];
 
 /// Returns a hash of all content of a copy that causeway decides: equal for the desired and the
-/// stored copy if nothing has to be written. `None` means endpoints that cannot be read, which no
-/// typed object has.
-pub fn content_hash(slice: &EndpointSlice) -> Option<ContentHash> {
-    observed_hash(&slice.into()).ok()
+/// stored copy if nothing has to be written. `None` means a slice that cannot be decoded, which no
+/// copy is.
+#[cfg(test)]
+pub(crate) fn content_hash(
+    slice: &k8s_openapi::api::discovery::v1::EndpointSlice,
+) -> Option<ContentHash> {
+    let message = causeway_wire::encode(slice);
+    let slice = RawSlice::decode(&message).ok()?;
+    observed_hash(&slice).ok()
 }
 
 /// Returns the same hash of an observed copy.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
-use causeway_wire::{Object, Places, RawSlice, Unreadable};
+use causeway_wire::{Object, Places, RawSlice, Unreadable, message};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -35,7 +35,8 @@ impl SliceDecoder {
     /// # Errors
     /// The object is no EndpointSlice.
     pub fn decode(&mut self, object: Object<'_>) -> Result<WireSlice, Unreadable> {
-        let slice = RawSlice::decode(object)?;
+        let message = message(object)?;
+        let slice = RawSlice::decode(&message)?;
         let role = SliceRole::of(&slice, &mut self.places, &mut self.origins)?;
         let metadata = slice.into_meta();
         Ok(self.share(WireSlice { metadata, role }))

@@ -7,7 +7,7 @@ use causeway::api::ownership::source_member_by;
 use causeway::domain::{ClusterName, KARMADA, ServiceKey, imported_by};
 use causeway_wire::{
     AddressType, ContentHash, Places, RawSlice, SliceManager, SourceSlice, SourceVersion, Uid,
-    Unreadable,
+    Unreadable, encode,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde::Serialize;
@@ -124,11 +124,13 @@ enum Classified<'a> {
 impl ObservedSlice {
     /// Reads the typed object. Unexpected content makes it [`SliceRole::Other`], never an error.
     pub fn read(slice: &EndpointSlice) -> Self {
-        let raw = RawSlice::from(slice);
+        let message = encode(slice);
+        let raw = RawSlice::decode(&message).unwrap_or_default();
         let role = SliceRole::of(&raw, &mut Places::default(), &mut Origins::default());
+        let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
         Self {
-            namespace: raw.namespace().into(),
-            name: slice.metadata.name.as_deref().unwrap_or_default().into(),
+            namespace: text(&slice.metadata.namespace),
+            name: text(&slice.metadata.name),
             role: role.unwrap_or_else(|_| SliceRole::other(&raw)),
         }
     }

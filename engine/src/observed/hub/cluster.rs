@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::condition::{FALSE, READY, find};
 use causeway::api::{self, bounds, labels};
-use causeway::domain::{Declared, Network, Reach, is_routing_value};
+use causeway::domain::{Declared, Network, is_routing_value};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::model::{REGION_PROPERTY, TimePoint};
 use crate::observed::finalizers::Finalizers;
+use crate::observed::reach::DeclaredReach;
 use crate::reasons::Reason;
 
 /// A Cluster as it is stored.
@@ -87,39 +88,6 @@ pub(crate) struct MadeOf<'a> {
     pub hub: &'a str,
     /// Its spec.
     pub spec: &'a api::ClusterSpec,
-}
-
-/// Way by which a cluster is reached, as its annotation declares it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeclaredReach {
-    /// A way.
-    Way(Reach),
-    /// Another text, which is ignored.
-    Unreadable(Box<str>),
-}
-
-impl DeclaredReach {
-    /// Reads the annotation.
-    pub fn read(text: &str) -> Self {
-        let unreadable = || Self::Unreadable(bounds::foreign(text).into());
-        Reach::read(text).map_or_else(unreadable, Self::Way)
-    }
-
-    /// Returns the way, if the annotation names one.
-    pub fn way(&self) -> Option<Reach> {
-        match self {
-            Self::Way(way) => Some(*way),
-            Self::Unreadable(_) => None,
-        }
-    }
-
-    /// Returns the text of an annotation that names none.
-    pub(crate) fn unreadable(&self) -> Option<&str> {
-        match self {
-            Self::Way(_) => None,
-            Self::Unreadable(text) => Some(text),
-        }
-    }
 }
 
 /// EndpointSlices that are watched in a cluster, as its annotation declares it.

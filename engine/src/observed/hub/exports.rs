@@ -32,31 +32,18 @@ impl HubExports {
     }
 
     pub(super) fn apply(&mut self, signal: Signal<HubExport>) {
-        match signal {
-            Signal::Listed(exports) => {
-                let before = std::mem::take(self);
-                for export in exports {
-                    self.put(export, &before);
-                }
+        let known = self.uids.keys().cloned();
+        let (exports, gone) = signal.split(known, |export| export.key.clone());
+        for HubExport { key, uid } in exports {
+            let Some(key) = key else { continue };
+            if self.uids.get(&key) != Some(&uid) {
+                self.unsaid.insert(key.clone());
             }
-            Signal::Applied(export) => self.put(export, &Self::default()),
-            Signal::Deleted(export) => {
-                if let Some(key) = export.key {
-                    self.uids.remove(&key);
-                    self.unsaid.remove(&key);
-                }
-            }
-            _ => {}
+            self.uids.insert(key, uid);
         }
-    }
-
-    /// Stores the export. It is to be reported if it is new, or if it was not reported `before`.
-    fn put(&mut self, HubExport { key, uid }: HubExport, before: &Self) {
-        let Some(key) = key else { return };
-        let known = self.uids.get(&key).or(before.uids.get(&key));
-        if known != Some(&uid) || before.unsaid.contains(&key) {
-            self.unsaid.insert(key.clone());
+        for key in gone {
+            self.uids.remove(&key);
+            self.unsaid.remove(&key);
         }
-        self.uids.insert(key, uid);
     }
 }

@@ -49,31 +49,14 @@ impl HubImports {
     pub(super) fn apply(&mut self, signal: Signal<HubImport>, now: TimePoint, change: &mut Change) {
         let were_known = self.are_known();
         self.list.observe(&signal, now);
-        match signal {
-            Signal::Listed(imports) => {
-                let keys = imports.into_iter().filter_map(|import| import.0);
-                let all = keys.map(|key| (key.derived(), key)).collect();
-                let before = std::mem::replace(&mut self.of_derived, all);
-                let all = &self.of_derived;
-                let gone = before
-                    .iter()
-                    .filter(|(derived, _)| !all.contains_key(*derived));
-                let new = all
-                    .iter()
-                    .filter(|(derived, _)| !before.contains_key(*derived));
-                change
-                    .services
-                    .extend(gone.chain(new).map(|(_, key)| key.clone()));
-            }
-            Signal::Applied(HubImport(Some(key))) => {
-                let known = self.of_derived.insert(key.derived(), key.clone());
-                change.services.extend(known.is_none().then_some(key));
-            }
-            Signal::Deleted(HubImport(Some(key))) => {
-                self.of_derived.remove(&key.derived());
-                change.services.insert(key);
-            }
-            _ => {}
+        let known = self.of_derived.keys().cloned();
+        let (imports, gone) = signal.split(known, |import| Some(import.0.as_ref()?.derived()));
+        for key in imports.into_iter().filter_map(|import| import.0) {
+            let known = self.of_derived.insert(key.derived(), key.clone());
+            change.services.extend(known.is_none().then_some(key));
+        }
+        for derived in gone {
+            change.services.extend(self.of_derived.remove(&derived));
         }
         change.placement |= self.are_known() != were_known;
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use causeway::domain::ServiceKey;
 
-use super::Hub;
 use crate::model::{FailureKind, TimePoint};
+use crate::observed::Index;
 
 /// Maximum time to wait for the list of Works once the hub's other lists are complete.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,16 +36,16 @@ pub(crate) enum Importer {
     Unknown(Option<TimePoint>),
 }
 
-impl Hub {
+impl Index {
     /// Returns the manager of the service. A hub whose Works are not listed within a minute,
     /// because causeway lacks the permission, counts as a hub without Works: most have none, and
     /// causeway would otherwise never write anything.
     pub(crate) fn manager(&self, key: &ServiceKey, now: TimePoint) -> Manager<'_> {
-        if let Some(work) = self.works.of_service.get(key).and_then(BTreeSet::first) {
+        if let Some(work) = self.hub.works.of_service.get(key).and_then(BTreeSet::first) {
             return Manager::Karmada(work);
         }
         match self.works_awaited_until() {
-            _ if self.works.are_known() => Manager::Causeway,
+            _ if self.hub.works.are_known() => Manager::Causeway,
             Some(until) if until <= now => Manager::Causeway,
             until => Manager::Unknown(until),
         }
@@ -54,45 +54,47 @@ impl Hub {
     /// Whether services are planned although the services that Karmada manages are unknown.
     pub(crate) fn hides_works(&self, now: TimePoint) -> bool {
         let until = self.works_awaited_until();
-        !self.works.are_known() && until.is_some_and(|until| until <= now)
+        !self.hub.works.are_known() && until.is_some_and(|until| until <= now)
     }
 
     /// Returns the time until which the list of Works is awaited. Returns `None` while the hub's
     /// other lists are incomplete, and if there are more Works than causeway watches: they must not
     /// count as none.
     fn works_awaited_until(&self) -> Option<TimePoint> {
-        let failure = self.works.list.failure.as_ref();
+        let hub = &self.hub;
+        let failure = hub.works.list.failure.as_ref();
         if failure.is_some_and(|failure| failure.kind == FailureKind::Excess) {
             return None;
         }
-        let since = self.evidence.listed_since?;
-        let since = self.works.since.map_or(since, |served| since.max(served));
+        let since = hub.evidence.listed_since?;
+        let since = hub.works.since.map_or(since, |served| since.max(served));
         Some(since.after(PATIENCE))
     }
 
     /// Returns the importer of the service. Causeway is the importer if the hub's objects are not
-    /// listed within a minute for lack of a permission, as with [`Hub::manager`].
+    /// listed within a minute for lack of a permission, as with [`Index::manager`].
     pub(crate) fn importer(&self, key: &ServiceKey, now: TimePoint) -> Importer {
-        if self.works.are_unserved() {
+        let hub = &self.hub;
+        if hub.works.are_unserved() {
             return Importer::Causeway;
         }
         let derived = key.derived();
-        let is_imported = self.imports.of_derived.contains_key(&derived);
-        let service = self.services.get(&derived);
+        let is_imported = hub.imports.of_derived.contains_key(&derived);
+        let service = hub.services.get(&derived);
         if is_imported && service.is_some_and(|service| service.hub.is_none()) {
             return Importer::Karmada;
         }
-        let served = self.works.served_since();
-        if served.is_some() && self.imports.are_known() && self.is_listed() {
+        let served = hub.works.served_since();
+        if served.is_some() && hub.imports.are_known() && hub.is_listed() {
             return Importer::Causeway;
         }
-        let since = [self.evidence.listed_since, served, self.imports.since];
+        let since = [hub.evidence.listed_since, served, hub.imports.since];
         let until = since
             .into_iter()
             .flatten()
             .max()
             .map(|at| at.after(PATIENCE));
-        match until.filter(|_| self.is_listed()) {
+        match until.filter(|_| hub.is_listed()) {
             Some(until) if until <= now => Importer::Causeway,
             until => Importer::Unknown(until),
         }

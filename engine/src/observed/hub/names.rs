@@ -8,6 +8,7 @@ use super::change::Change;
 use super::dns::DnsKnowledge;
 use super::{Hub, McsView};
 use crate::model::map::HashMap;
+use crate::observed::Index;
 
 /// Requests of MultiClusterServices for names in DNS.
 #[derive(Debug, Default)]
@@ -68,21 +69,24 @@ impl NameRequests {
     }
 }
 
-impl Hub {
+impl Index {
     /// Returns the owner of a name among the MultiClusterServices that request it: the one whose
     /// DNSEndpoint publishes the name, otherwise the oldest, then the first by namespace and name.
     pub(crate) fn name_owner(&self, name: &str) -> Option<&ServiceKey> {
-        let unreadable = self.name_requests.unreadable.iter();
-        let holding = unreadable.filter(|key| self.publishes(key, name));
-        let all = self.name_requests.requesting(name).chain(holding);
+        let hub = &self.hub;
+        let unreadable = hub.name_requests.unreadable.iter();
+        let holding = unreadable.filter(|key| hub.publishes(key, name));
+        let all = hub.name_requests.requesting(name).chain(holding);
         all.min_by_key(|key| {
-            let created = self.multi_cluster_services.get(*key);
+            let created = hub.multi_cluster_services.get(*key);
             let created = created.and_then(|mcs| mcs.created);
-            let is_unpublished = !self.publishes(key, name);
+            let is_unpublished = !hub.publishes(key, name);
             (is_unpublished, created.is_none(), created, *key)
         })
     }
+}
 
+impl Hub {
     /// Whether the DNSEndpoint of a MultiClusterService publishes a name.
     fn publishes(&self, key: &ServiceKey, name: &str) -> bool {
         let DnsKnowledge::Known(Some(object)) = self.dns.get(key) else {

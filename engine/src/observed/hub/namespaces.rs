@@ -22,21 +22,14 @@ impl Namespaces {
 
     /// Applies the report of the watch. Returns the Namespaces whose defaults changed.
     pub(super) fn apply(&mut self, signal: Signal<HubNamespace>) -> HashSet<Box<str>> {
+        let known = self.defaults.keys().cloned();
+        let (all, gone) = signal.split(known, |namespace| Some(namespace.name.clone()));
         let mut changed = HashSet::default();
-        match signal {
-            Signal::Listed(all) => {
-                let mut gone: HashSet<_> = self.defaults.keys().cloned().collect();
-                for namespace in all {
-                    gone.remove(&namespace.name);
-                    self.put(namespace, &mut changed);
-                }
-                for name in gone {
-                    self.remove(name, &mut changed);
-                }
-            }
-            Signal::Applied(namespace) => self.put(namespace, &mut changed),
-            Signal::Deleted(namespace) => self.remove(namespace.name, &mut changed),
-            _ => {}
+        for namespace in all {
+            self.put(namespace, &mut changed);
+        }
+        for name in gone {
+            self.remove(name, &mut changed);
         }
         changed
     }

@@ -33,7 +33,7 @@ impl Works {
     }
 
     /// Returns the number of suspended deletions of Works.
-    pub(super) fn suspended_deletions(&self) -> usize {
+    pub(in crate::observed) fn suspended_deletions(&self) -> usize {
         self.list.suspended().count
     }
 
@@ -60,28 +60,16 @@ impl Works {
     ) {
         let were_known = self.are_known();
         self.list.observe(&signal, now);
-        match signal {
-            Signal::Listed(works) => {
-                let gone = std::mem::take(&mut self.of_service);
-                self.services.clear();
-                works.into_iter().for_each(|work| self.put(work, change));
-                let of_service = &self.of_service;
-                let first = |works: Option<&BTreeSet<Arc<str>>>| works?.first().cloned();
-                change
-                    .services
-                    .retain(|key| first(gone.get(key)) != first(of_service.get(key)));
-                let gone = gone.into_keys().filter(|key| !of_service.contains_key(key));
-                change.services.extend(gone);
+        let known = self.services.keys().cloned();
+        let (works, gone) = signal.split(known, |work| Some(work.id.clone()));
+        for work in works {
+            if self.services.get(&work.id) != work.service.as_ref() {
+                self.remove(&work.id, change);
+                self.put(work, change);
             }
-            Signal::Applied(work) => {
-                let stays = self.services.get(&work.id) == work.service.as_ref();
-                if !stays {
-                    self.remove(&work.id, change);
-                    self.put(work, change);
-                }
-            }
-            Signal::Deleted(work) => self.remove(&work.id, change),
-            _ => {}
+        }
+        for id in gone {
+            self.remove(&id, change);
         }
         change.placement |= self.are_known() != were_known;
     }

@@ -5,7 +5,7 @@ use causeway::domain::ServiceKey;
 use super::{Member, View};
 use crate::model::object::key_of;
 use crate::model::slice::SliceRole;
-use crate::model::{Ack, DeletedObject, TimePoint};
+use crate::model::{Ack, ObjectId, TimePoint};
 use crate::observed::clusterset::ImportView;
 use crate::observed::service::ServiceView;
 
@@ -56,25 +56,26 @@ impl Member {
                     self.slices.apply_ack(*slice, now);
                 }
             }
-            Ack::Deleted(deleted) => self.apply_deleted_ack(&deleted),
+            Ack::Deleted(object, uid) => self.apply_deleted_ack(&object, &uid),
             Ack::MultiClusterService(_) | Ack::DnsEndpoint(_) | Ack::Cluster(_) => {}
         }
         held
     }
 
-    fn apply_deleted_ack(&mut self, deleted: &DeletedObject) {
-        match deleted {
-            DeletedObject::Service { key, uid } => self.services.note_deleted(key, uid),
-            DeletedObject::ServiceExport { key, uid } => {
-                self.clusterset.exports.note_deleted(key, uid);
-            }
-            DeletedObject::ServiceImport { key, uid } => {
-                self.clusterset.imports.note_deleted(key, uid);
-            }
-            DeletedObject::Slice { key, name, uid } => {
-                self.slices.note_deleted(key, name, uid);
-            }
-            DeletedObject::DnsEndpoint { .. } | DeletedObject::Cluster => {}
+    fn apply_deleted_ack(&mut self, object: &ObjectId, uid: &str) {
+        match object {
+            ObjectId::Service(key) => self.services.note_deleted(key, uid),
+            ObjectId::ServiceExport(_, key) => self.clusterset.exports.note_deleted(key, uid),
+            ObjectId::ServiceImport(_, key) => self.clusterset.imports.note_deleted(key, uid),
+            ObjectId::Slice(id) => self.slices.note_deleted(&id.service, &id.name, uid),
+            ObjectId::Namespace(_)
+            | ObjectId::ServiceExportStatus(..)
+            | ObjectId::ServiceImportStatus(..)
+            | ObjectId::MultiClusterService(_)
+            | ObjectId::MultiClusterServiceStatus(_)
+            | ObjectId::DnsEndpoint(_)
+            | ObjectId::Cluster(_)
+            | ObjectId::ClusterStatus(_) => {}
         }
     }
 }

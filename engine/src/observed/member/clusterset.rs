@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::multicluster::Version;
 use causeway::domain::{Reach, ServiceKey};
-use k8s_openapi::api::core::v1::Service;
+use serde_json::Value;
 
 use super::objects::Objects;
 use crate::evidence::MemberEvidence;
@@ -51,21 +51,18 @@ pub(crate) enum DerivedRefusal {
 impl DerivedRefusal {
     /// Returns the reason for which a derived Service was rejected, if it concerns its addresses
     /// and is persistent.
-    pub(crate) fn read(failure: &Failure, service: &Service) -> Option<Self> {
-        let boxed = |texts: Option<&Vec<String>>| {
-            let texts = texts.into_iter().flatten();
-            texts.map(|text| text.as_str().into()).collect()
+    pub(crate) fn read(failure: &Failure, service: &Value) -> Option<Self> {
+        let requested = |field: &str| -> Vec<Box<str>> {
+            let texts = service["spec"][field].as_array().into_iter().flatten();
+            texts.filter_map(Value::as_str).map(Into::into).collect()
         };
-        let spec = service.spec.as_ref();
         let text = failure.to_string();
         match failure.kind {
             FailureKind::Invalid if text.contains("not configured on this cluster") => {
-                let families = spec.and_then(|spec| spec.ip_families.as_ref());
-                Some(Self::Families(boxed(families)))
+                Some(Self::Families(requested("ipFamilies")))
             }
             FailureKind::Invalid | FailureKind::AddressTaken if text.contains("lusterIP") => {
-                let addresses = spec.and_then(|spec| spec.cluster_ips.as_ref());
-                Some(Self::Addresses(boxed(addresses)))
+                Some(Self::Addresses(requested("clusterIPs")))
             }
             _ => None,
         }
@@ -145,7 +142,7 @@ impl Clusterset {
         for key in changed {
             let export = self.exports.view(key);
             self.by_age.note(key, export);
-            let reach = export.and_then(|export| export.reach);
+            let reach = export.and_then(|export| export.reach.as_ref()?.way());
             match reach.is_some_and(Reach::is_by_node_ports) {
                 true => self.by_node_ports.insert(key.clone()),
                 false => self.by_node_ports.remove(key),

@@ -4,7 +4,6 @@ use causeway::api::labels;
 use causeway::api::multicluster::ServiceExport;
 use k8s_openapi::api::core::v1::Namespace;
 
-use super::written::differing;
 use crate::model::Signal;
 use crate::model::defaults::{self, Annotations, Defaults};
 use crate::model::map::{HashMap, HashSet};
@@ -87,40 +86,27 @@ impl Namespaces {
     }
 
     pub(super) fn apply(&mut self, signal: Signal<Namespace>, changed: &mut HashSet<Box<str>>) {
-        match signal {
-            Signal::Listed(objects) => {
-                let old = std::mem::take(self);
-                for object in &objects {
-                    self.put(object);
-                }
-                let states = differing(&old.states, &self.states, |old, new| old == new);
-                let exports = differing(&old.exports, &self.exports, |old, new| old == new);
-                changed.extend(states.chain(exports).cloned());
-            }
-            Signal::Applied(object) => {
-                let Some(name) = object.metadata.name.as_deref() else {
-                    return;
-                };
-                let before = (self.get(name), self.exports(name).cloned());
-                self.put(&object);
-                if (self.get(name), self.exports(name)) != (before.0, before.1.as_ref()) {
-                    changed.insert(name.into());
-                }
-            }
-            Signal::Deleted(object) => {
-                let Some(name) = object.metadata.name.as_deref() else {
-                    return;
-                };
-                self.states.remove(name);
-                self.exports.remove(name);
+        let known = self.states.keys().cloned();
+        let (objects, gone) = signal.split(known, |object| Some(name_of(object)?.into()));
+        for object in &objects {
+            let Some(name) = name_of(object) else {
+                continue;
+            };
+            let before = (self.get(name), self.exports(name).cloned());
+            self.put(object);
+            if (self.get(name), self.exports(name)) != (before.0, before.1.as_ref()) {
                 changed.insert(name.into());
             }
-            _ => {}
+        }
+        for name in gone {
+            self.states.remove(&name);
+            self.exports.remove(&name);
+            changed.insert(name);
         }
     }
 
     pub(super) fn put(&mut self, object: &Namespace) {
-        let Some(name) = object.metadata.name.as_deref() else {
+        let Some(name) = name_of(object) else {
             return;
         };
         let state = match object.metadata.deletion_timestamp {
@@ -133,4 +119,8 @@ impl Namespaces {
             None => self.exports.remove(name),
         };
     }
+}
+
+fn name_of(object: &Namespace) -> Option<&str> {
+    object.metadata.name.as_deref()
 }

@@ -43,32 +43,24 @@ impl Paths {
         signal: Signal<Option<PathLease>>,
         now: TimePoint,
     ) -> BTreeSet<ClusterName> {
-        let most = usize::from(REPORTS_MAX);
-        match signal {
-            Signal::Listed(leases) => {
-                let listed = leases.into_iter().flatten().take(most);
-                let listed = listed.map(|lease| (lease.source.clone(), lease)).collect();
-                let before = Self(std::mem::replace(&mut self.0, listed));
-                let all = before.0.keys().chain(self.0.keys());
-                let changed = all.filter(|source| before.get(source, now) != self.get(source, now));
-                changed.cloned().collect()
-            }
-            Signal::Applied(Some(lease)) => {
-                let source = lease.source.clone();
-                let before = self.get(&source, now);
-                if self.0.len() < most || self.0.contains_key(&source) {
-                    self.0.insert(source.clone(), lease);
-                }
-                let is_changed = before != self.get(&source, now);
-                is_changed.then_some(source).into_iter().collect()
-            }
-            Signal::Deleted(Some(lease)) => {
-                let before = self.get(&lease.source, now);
-                self.0.remove(&lease.source);
-                let changed = before.map(|_| lease.source);
-                changed.into_iter().collect()
-            }
-            _ => BTreeSet::new(),
+        let known = self.0.keys().cloned();
+        let (leases, gone) = signal.split(known, |lease| Some(lease.as_ref()?.source.clone()));
+        let mut changed = BTreeSet::new();
+        for source in gone {
+            let before = self.get(&source, now);
+            self.0.remove(&source);
+            changed.extend(before.map(|_| source));
         }
+        for lease in leases.into_iter().flatten() {
+            let source = lease.source.clone();
+            let before = self.get(&source, now);
+            if self.0.len() < usize::from(REPORTS_MAX) || self.0.contains_key(&source) {
+                self.0.insert(source.clone(), lease);
+            }
+            if before != self.get(&source, now) {
+                changed.insert(source);
+            }
+        }
+        changed
     }
 }

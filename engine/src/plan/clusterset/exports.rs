@@ -1,7 +1,6 @@
 //! Exports of a service, their validity, and the clusters whose exports are unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 use string_cache::DefaultAtom;
@@ -72,7 +71,7 @@ pub(crate) struct Exports<'a> {
     leaving: BTreeSet<ClusterName>,
     /// Precedences to write on exports that lack one.
     pub(crate) precedences: BTreeMap<ClusterName, SealedTime>,
-    /// Time at which a grace period ends, or an export beyond the quota is due for another check.
+    /// Time at which a grace period ends.
     pub again_at: Option<TimePoint>,
 }
 
@@ -83,10 +82,6 @@ struct Known<'a> {
     service: Option<&'a ServiceView>,
     precedence: Precedence,
 }
-
-/// Time after which an export beyond the quota is checked again: an older export may have made
-/// room.
-const QUOTA_AGAIN: Duration = Duration::from_secs(60);
 
 /// Gathers the exports of a service. The grace period covers a deleted Service: a Service that is
 /// replaced by force does not end the import or release its addresses. An export that another
@@ -131,9 +126,6 @@ pub(crate) fn gather<'a>(
         }
         let service = member.service(key);
         let unused = unused(index, key, (name, cluster), member, &settings.quota);
-        if let Some(Validity::BeyondQuota(_)) = unused {
-            exports.look_again(now.after(QUOTA_AGAIN));
-        }
         let lost_since = member.service_lost_since(key).filter(|_| service.is_none());
         let lost_until = lost_since.map(|since| since.after(settings.service_grace));
         let lost_until = lost_until.filter(|until| now < *until);

@@ -285,10 +285,11 @@ impl CopyTemplate {
         }
     }
 
-    /// Returns the reason why the first refused endpoint is not copied.
+    /// Returns the first of the reasons why endpoints of the slice are not copied. The order is
+    /// independent of the endpoints' order and addresses.
     pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<NotCopied> {
-        let mut endpoints = source.endpoints();
-        let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint));
+        let refusals = source.endpoints().filter_map(|one| self.refusal(&one));
+        let refusal = refusals.min_by(|one, other| rank(one).cmp(&rank(other)));
         let odd = (source.odd > 0).then_some(NotCopied::NoAddress(source.address_type));
         refusal.map(NotCopied::Address).or(odd)
     }
@@ -394,5 +395,14 @@ impl CopyTemplate {
             self.stores.zone_hints.then_some(zone),
             self.stores.node_hints.then_some(node),
         ]
+    }
+}
+
+/// Returns the rank of a refusal among those of a slice.
+fn rank(refusal: &AddressRefusal) -> (u8, Option<&ClusterName>) {
+    match refusal {
+        AddressRefusal::NotRoutable(_) => (0, None),
+        AddressRefusal::Outside(_) => (1, None),
+        AddressRefusal::OfAnother(_, other) => (2, Some(other)),
     }
 }

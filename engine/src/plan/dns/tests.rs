@@ -321,6 +321,45 @@ fn only_entry_with_a_hostname_becomes_a_cname() {
     );
 }
 
+#[test]
+fn name_of_the_service_is_no_target_of_its_own() {
+    let own = json!([{ "hostname": "FOO.example.com" }]);
+    let mut env = of([own.clone(), json!([])]);
+    env.on_hub(named(json!({ labels::HOSTNAME: NAME })).providers(&["member1"]))
+        .settle();
+    assert_eq!(records(&env), Vec::<String>::new());
+    let why = "an address other than foo.example.com, which is a name of the service itself";
+    assert!(ready(&env).contains(why), "{}", ready(&env));
+    assert_eq!(env.index.take_hostnames(), None);
+    let mut env = of([own, json!([{ "hostname": "one.example.net" }])]);
+    let needed = env.index.take_hostnames();
+    assert_eq!(needed, Some(["one.example.net".into()].into()));
+}
+
+#[test]
+fn record_that_leads_to_a_name_of_the_service_is_deleted() {
+    let named = |name: &str| named(json!({ labels::HOSTNAME: name })).providers(&["member1"]);
+    let other = "one.example.net";
+    let to = |host: &str| balanced(json!([{ "hostname": host }]));
+    for host in [other, NAME] {
+        let mut env = of([json!([{ "hostname": other }]), json!([])]);
+        env.on_hub(named(NAME)).settle();
+        assert_eq!(records(&env), ["foo.example.com CNAME one.example.net"]);
+        let object = env.hub.get(Kind::DnsEndpoint, "shop", "foo").cloned();
+        let mut value = object.expect("it is there");
+        value["spec"]["endpoints"][0]["targets"] = json!([host]);
+        let targets = json!({ "member1": [host] }).to_string();
+        value["metadata"]["annotations"][labels::TARGETS] = json!(targets);
+        let kind = Kind::DnsEndpoint;
+        env.on("member1", to(host))
+            .on_hub(Object { kind, value })
+            .on_hub(named(host))
+            .settle();
+        assert_eq!(env.hub.get(kind, "shop", "foo"), None, "{host}");
+        env.assert_at_rest();
+    }
+}
+
 /// Restarts the controller, which does not reach a member then.
 fn restart_without(env: &mut Environment, member: &str) {
     let known = env.hub.get(Kind::DnsEndpoint, "shop", "foo").cloned();

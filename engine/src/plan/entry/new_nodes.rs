@@ -25,7 +25,8 @@ impl Entry {
         serving.filter_map(|one| one.node.as_deref())
     }
 
-    /// Returns the entry in which a new node is not ready, as long as an older one is.
+    /// Returns the entry in which a new node is not ready, as long as an older one is. A node that
+    /// Kubernetes leaves out is then not ready, as long as another one of its address family is.
     pub(crate) fn without_new_nodes(
         mut self,
         (index, key): (&Index, &ServiceKey),
@@ -44,6 +45,17 @@ impl Entry {
         };
         for new in self.endpoints.iter_mut().filter(|one| is_new(one)) {
             new.conditions = [Some(false); 3];
+        }
+        for is_ipv6 in [false, true] {
+            let is_of = |one: &EntryEndpoint, is_left_out| {
+                one.address.is_ipv6() == is_ipv6 && one.is_left_out == is_left_out
+            };
+            let mut endpoints = self.endpoints.iter();
+            if endpoints.any(|one| is_of(one, false) && one.is_ready()) {
+                for one in self.endpoints.iter_mut().filter(|one| is_of(one, true)) {
+                    one.conditions = [Some(false); 3];
+                }
+            }
         }
         self
     }

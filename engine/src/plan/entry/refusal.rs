@@ -53,6 +53,13 @@ pub(crate) enum Why {
 /// What is missing to know an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EntryUnknown {
+    /// The way: the annotation that declares it has this text.
+    Way {
+        /// Text of the annotation.
+        text: Box<str>,
+        /// Whether the service, or its Namespace, bears the annotation; otherwise its Cluster does.
+        of_service: bool,
+    },
     /// The Service, of which there are slices.
     Service,
     /// The companion of the Service.

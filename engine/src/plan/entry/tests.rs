@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fixtures::objects::{
     Kind, Object, cluster, export, foo, mcs, namespace, node, service, slice,
 };
-use crate::fixtures::{Environment, env, key, name};
+use crate::fixtures::{Environment, GRACE, env, key, name};
 use crate::model::slice::Exposure;
 
 mod companion;
@@ -104,6 +104,41 @@ fn each_ready_node_leads_to_every_endpoint_under_policy_cluster() {
     env.on("member1", node("n2", "192.168.1.2").with(lost))
         .settle();
     assert_eq!(ready(&env), 1);
+}
+
+#[test]
+fn left_out_node_is_used_while_no_other_is_ready() {
+    let label = "node.kubernetes.io/exclude-from-external-load-balancers";
+    let taint = json!({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"});
+    let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    for left_out in [
+        json!({"metadata": {"labels": {label: ""}}}),
+        json!({"spec": {"taints": [taint]}}),
+    ] {
+        let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+        env.on("member1", node("n1", "192.168.1.1").with(left_out))
+            .settle();
+        assert_eq!(ready_nodes(&env), [false, true]);
+        env.on("member1", node("n2", "192.168.1.2").with(lost.clone()))
+            .settle();
+        assert_eq!(ready_nodes(&env), [true, false]);
+    }
+}
+
+#[test]
+fn left_out_node_is_used_until_the_proxy_of_another_has_synced() {
+    let label = "node.kubernetes.io/exclude-from-external-load-balancers";
+    let left_out = json!({"metadata": {"labels": {label: ""}}});
+    let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    env.on("member1", node("n2", "192.168.1.2").with(lost));
+    env.pass(Duration::from_secs(6));
+    env.on("member1", node("n1", "192.168.1.1").with(left_out))
+        .on("member1", node("n2", "192.168.1.2"))
+        .settle();
+    assert_eq!(ready_nodes(&env), [true, false]);
+    env.pass(Duration::from_secs(5));
+    assert_eq!(ready_nodes(&env), [false, true]);
 }
 
 #[test]
@@ -335,20 +370,14 @@ fn all_nodes_stay_in_use_over_a_restart() {
 #[test]
 fn services_of_unreached_providers_are_counted_by_reason() {
     let mut env = provided("node-ports", json!({}));
-    let of = |env: &Environment, reason| {
-        let counts = env.unreached.iter();
-        let mut counts = counts.filter(|((_, one), count)| *one == reason && **count > 0);
-        counts.next().map(|((provider, _), _)| provider.to_string())
-    };
-    assert_eq!(of(&env, "NoReach"), None);
+    assert_eq!(env.unreached(), []);
     env.on_hub(in_network("member1", "edge", None)).settle();
-    assert_eq!(of(&env, "NoReach").as_deref(), Some("member1"));
+    assert_eq!(env.unreached(), [("member1", "NoReach")]);
     env.on_hub(in_network("member1", "edge", Some("load-balancer")))
         .settle();
-    assert_eq!(of(&env, "NoReach"), None);
-    assert_eq!(of(&env, "EntryRefused").as_deref(), Some("member1"));
+    assert_eq!(env.unreached(), [("member1", "EntryRefused")]);
     env.off_hub(Kind::Mcs, "foo").settle();
-    assert!(env.unreached.values().all(|count| *count == 0));
+    assert_eq!(env.unreached(), []);
 }
 
 #[test]
@@ -705,6 +734,168 @@ fn hostname_of_a_load_balancer_gives_its_last_good_answer() {
     assert_eq!(reached(&env).0.len(), 2);
     env.off_hub(Kind::Mcs, "foo").settle();
     assert_eq!(env.index.take_hostnames(), Some([].into()));
+}
+
+/// Returns the part of a Service whose load balancer has these addresses and hostnames.
+fn balanced(ingress: &[Value]) -> Value {
+    json!({
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": ingress}},
+    })
+}
+
+/// Answers a lookup of a hostname of a load balancer.
+fn answer(env: &mut Environment, host: &str, last: u8) {
+    env.index.apply_resolved(host, [[203, 0, 113, last].into()]);
+    env.settle();
+}
+
+#[test]
+fn hostname_without_an_answer_after_a_restart_withdraws_nothing() {
+    let host = |name: &str| json!({ "hostname": name });
+    for first in [json!({"ip": "203.0.113.8"}), host("a.example")] {
+        let mut env = provided("load-balancer", balanced(&[first, host("b.example")]));
+        answer(&mut env, "a.example", 8);
+        assert_eq!(env.copies("member2", "foo"), [], "an entry begins whole");
+        answer(&mut env, "b.example", 7);
+        let both = reached(&env);
+        assert_eq!(both.0.len(), 2);
+        env.restart().settle();
+        answer(&mut env, "a.example", 8);
+        assert_eq!(reached(&env), both);
+        let ready = env.says("foo", "Ready");
+        assert!(ready.contains("the hostname b.example"), "{ready}");
+        answer(&mut env, "b.example", 7);
+        assert_eq!(reached(&env), both);
+    }
+}
+
+#[test]
+fn hostname_without_an_answer_holds_nothing_after_the_grace() {
+    let both = ["a.example", "c.example"].map(|host| json!({ "hostname": host }));
+    for first in [&both[..1], &both] {
+        let mut env = provided("load-balancer", balanced(first));
+        answer(&mut env, "a.example", 8);
+        env.on("member1", foo().with(balanced(&both))).settle();
+        let ready = env.says("foo", "Ready");
+        assert!(ready.contains("the hostname c.example"), "{ready}");
+        env.pass(GRACE);
+        let ready = env.says("foo", "Ready");
+        assert!(!ready.contains("hostname"), "{ready}");
+        assert_eq!(ready_nodes(&env), [true]);
+        on_nodes(&mut env, &[("n1", false, false)]);
+        assert_eq!(ready_nodes(&env), [false]);
+        answer(&mut env, "c.example", 9);
+        assert_eq!(ready_nodes(&env), [false, false]);
+    }
+}
+
+#[test]
+fn hostname_that_another_leader_resolved_withdraws_nothing() {
+    let both = [
+        json!({"ip": "203.0.113.8"}),
+        json!({"hostname": "b.example"}),
+    ];
+    let mut env = provided("load-balancer", balanced(&both));
+    env.pass(GRACE);
+    assert_eq!(reached(&env).0.len(), 1);
+    let copy = env.only_copy().metadata.name.expect("a name");
+    let endpoints = ["203.0.113.8", "203.0.113.7"].map(|address| json!({"addresses": [address]}));
+    env.amend(
+        "member2",
+        Kind::Slice,
+        &copy,
+        json!({ "endpoints": endpoints }),
+    );
+    env.index.begin_term(2);
+    env.index.mark_all_services();
+    env.settle();
+    assert_eq!(reached(&env).0.len(), 2);
+}
+
+#[test]
+fn hostname_that_is_needed_again_withdraws_nothing() {
+    let host = |host: &str| json!({ "hostname": host });
+    let ip = json!({"ip": "203.0.113.8"});
+    let reached_by = |way: &str| in_network("member1", "edge", Some(way));
+    let mut env = env();
+    env.member("member1").member("member2").member("member3");
+    env.on_hub(reached_by("load-balancer"))
+        .on_hub(in_network("member3", "far", Some("load-balancer")))
+        .on("member1", foo().with(balanced(&[ip, host("b.example")])))
+        .on("member3", foo().with(balanced(&[host("c.example")])))
+        .on("member1", pods())
+        .on("member3", pods())
+        .on_hub(foo());
+    let foo = mcs("foo").providers(&["member1", "member3"]);
+    env.on_hub(foo.consumers(&["member2"])).settle();
+    answer(&mut env, "b.example", 7);
+    answer(&mut env, "c.example", 9);
+    let all = env.addresses("member2", "foo");
+    assert_eq!(all.len(), 3, "{all:?}");
+    for way in ["load-balancers", "load-balancer"] {
+        env.on_hub(reached_by(way)).settle();
+        assert_eq!(env.addresses("member2", "foo"), all, "{way}");
+    }
+}
+
+/// Declares the way to member1 on its Cluster, on the MultiClusterService or on the Namespace.
+fn declare(env: &mut Environment, bearer: Kind, way: Option<&str>) {
+    let reach = json!({ labels::REACH: way });
+    let object = match bearer {
+        Kind::Cluster => in_network("member1", "edge", way),
+        Kind::Mcs => {
+            let foo = mcs("foo").providers(&["member1"]).consumers(&["member2"]);
+            foo.annotated(&reach)
+        }
+        _ => namespace("shop").annotated(&reach),
+    };
+    env.on_hub(object).settle();
+}
+
+#[test]
+fn unreadable_way_keeps_copies_and_companion_and_begins_none() {
+    let companion = key("foo").companion();
+    for bearer in [Kind::Cluster, Kind::Mcs, Kind::Namespace] {
+        let mut env = provided("node-ports", json!({}));
+        declare(&mut env, bearer, Some("node-ports"));
+        if bearer != Kind::Cluster {
+            declare(&mut env, Kind::Cluster, None);
+        }
+        let before = reached(&env);
+        declare(&mut env, bearer, Some("nodeports"));
+        assert_eq!(reached(&env), before, "{bearer:?}");
+        assert!(env.service("member1", &companion.name).is_some());
+        let ready = env.says("foo", "Ready");
+        let object = match bearer {
+            Kind::Cluster => "Cluster member1",
+            _ => "the MultiClusterService, ServiceExport or Namespace of shop/foo",
+        };
+        let why = format!(
+            "annotation mcs.causeway.dev/reach of {object} has the unknown value \"nodeports\""
+        );
+        assert!(ready.contains(&why), "{ready}");
+        let copy = env.only_copy().metadata.name.expect("a name");
+        env.off("member2", Kind::Slice, &copy).settle();
+        assert_eq!(env.copies("member2", "foo"), [], "{bearer:?}");
+        declare(&mut env, bearer, Some("node-ports"));
+        assert_eq!(reached(&env).0, before.0, "{bearer:?}");
+        declare(&mut env, bearer, None);
+        assert_eq!(env.copies("member2", "foo"), [], "{bearer:?}");
+    }
+}
+
+#[test]
+fn unreadable_way_of_a_service_precedes_that_of_the_cluster() {
+    let mut env = provided("cluster-ip", json!({"spec": {"clusterIP": "10.96.0.7"}}));
+    declare(&mut env, Kind::Mcs, Some("node-ports"));
+    let before = reached(&env);
+    declare(&mut env, Kind::Mcs, Some("nodeports"));
+    assert_eq!(reached(&env), before);
+    let companion = key("foo").companion();
+    assert!(env.service("member1", &companion.name).is_some());
+    declare(&mut env, Kind::Mcs, None);
+    assert_eq!(reached(&env).0, [("10.96.0.7".to_owned(), Some(true))]);
 }
 
 /// Returns an environment in which member1 exports `foo`, and member2 may import it.

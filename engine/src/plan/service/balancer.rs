@@ -1,7 +1,6 @@
 //! Load balancer that leads to the Service of an entry cluster.
 
 use k8s_openapi::api::core::v1::Service;
-use serde_json::{Value, json};
 
 use crate::observed::service::{BalancerRequest, ServiceView};
 
@@ -48,35 +47,5 @@ impl Balancer {
         let ranges = source_ranges.iter().map(ToString::to_string);
         spec.load_balancer_source_ranges =
             Some(ranges.collect()).filter(|all: &Vec<_>| !all.is_empty());
-    }
-
-    /// Adds the request to the patch of the observed Service.
-    pub(super) fn patch(&self, observed: &ServiceView, patch: &mut Value) {
-        let spec = &mut patch["spec"];
-        spec["type"] = json!("LoadBalancer");
-        spec["externalTrafficPolicy"] = json!(CLUSTER);
-        let ranges = &self.0.source_ranges;
-        spec["loadBalancerSourceRanges"] = match ranges.is_empty() {
-            true => Value::Null,
-            false => json!(ranges),
-        };
-        if observed.shape.load_balancer {
-            return;
-        }
-        if let Some(class) = &self.0.class {
-            spec["loadBalancerClass"] = json!(class);
-        }
-        for (name, value) in &self.0.annotations {
-            patch["metadata"]["annotations"][&**name] = json!(value);
-        }
-    }
-}
-
-/// Adds the removal of ranges, which the API server permits to load balancers alone, to the patch
-/// of a Service that is to be none. The API server itself drops the other fields.
-pub(super) fn remove(observed: &ServiceView, patch: &mut Value) {
-    let request = observed.balancer.as_ref();
-    if request.is_some_and(|request| !request.source_ranges.is_empty()) {
-        patch["spec"]["loadBalancerSourceRanges"] = Value::Null;
     }
 }

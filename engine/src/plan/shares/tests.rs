@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, service, slice};
 use crate::fixtures::{Environment, env};
 use crate::messages::unapplied_shares;
+use crate::observed::{Counted, ShareResult};
 use crate::plan::tiers::HOLD;
 
 const SHARE: &str = "cluster/member1=10%, rest";
@@ -325,6 +326,13 @@ fn coarse_share_is_reported() {
     );
 }
 
+/// Returns the number of services by the result of their shares, and the largest deviation.
+fn figures(env: &Environment) -> ([usize; 3], u64) {
+    let count = |result| env.counts.get(&Counted::Shares(result)).copied();
+    let counts = ShareResult::ALL.map(|result| count(result).unwrap_or_default());
+    (counts, env.index.share_deviation())
+}
+
 #[test]
 fn share_result_is_noted_until_the_share_is_removed() {
     let not_applied = json!({labels::STANDBY: "false"});
@@ -337,10 +345,6 @@ fn share_result_is_noted_until_the_share_is_removed() {
         let mut env = members(ready);
         env.on_hub(cluster(CONSUMER).annotated(&of_consumer));
         env.on_hub(foo()).on_hub(shared(share(SHARE))).settle();
-        let figures = |env: &Environment| {
-            let figures = env.shares.clone().expect("a service has had shares");
-            (figures.services.map(|(_, count)| count), figures.deviation)
-        };
         assert_eq!(figures(&env), expected, "{ready:?}");
         env.on_hub(shared(json!({labels::SHARE: null}))).settle();
         assert_eq!(figures(&env), ([0; 3], 0), "{ready:?}");
@@ -365,9 +369,7 @@ fn worst_result_of_all_consumers_is_noted_with_the_largest_deviation() {
         let exposed = providers.consumers(&["member2", CONSUMER]);
         env.on_hub(foo()).on_hub(exposed.annotated(&share(SHARE)));
         env.settle();
-        let figures = env.shares.clone().expect("a service has shares");
-        let found = (figures.services.map(|(_, count)| count), figures.deviation);
-        assert_eq!(found, expected, "{unable:?}");
+        assert_eq!(figures(&env), expected, "{unable:?}");
     }
 }
 

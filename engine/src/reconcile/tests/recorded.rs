@@ -156,7 +156,7 @@ fn entry_clusters_are_written_byte_for_byte_as_recorded() {
     }
 }
 
-/// All operations of [`crate::model::Operation`].
+/// Operations that the stories contain, each with the kind of its object.
 const OPERATIONS: [&str; 18] = [
     "create EndpointSlice",
     "create Namespace",

@@ -31,8 +31,9 @@ fn cluster_ready(env: &Environment) -> String {
 #[test]
 fn ready_of_a_cluster_names_an_unknown_way_and_the_four() {
     let mut env = annotated(&json!({labels::REACH: "nodeports"}));
-    let unknown = "annotation mcs.causeway.dev/reach has the unknown value \"nodeports\", which is \
-                   ignored; write node-ports, node-ports=external, load-balancer, cluster-ip";
+    let unknown = "annotation mcs.causeway.dev/reach has the unknown value \"nodeports\": what other \
+                   networks hold stays; write node-ports, node-ports=external, load-balancer, \
+                   cluster-ip";
     assert_eq!(cluster_ready(&env), format!("{WATCHED}; {unknown}"));
     env.on_hub(cluster("member1").annotated(&json!({labels::REACH: "cluster-ip"})))
         .settle();
@@ -113,17 +114,23 @@ fn ready_of_a_cluster_reports_paths_that_may_not_be_read() {
 }
 
 #[test]
-fn unknown_way_of_a_service_is_reported_and_ignored() {
-    let wrong = json!({labels::REACH: "nodeports"});
+fn unknown_way_of_a_service_is_reported() {
+    let wrong = exposure().annotated(&json!({labels::REACH: "nodeports"}));
+    let error = "metadata.annotations[mcs.causeway.dev/reach]: Unsupported value";
     let mut env = ready();
-    env.on_hub(exposure().annotated(&wrong)).settle();
+    env.on_hub(wrong.clone()).settle();
     assert!(env.is_ready("foo"));
     let message = env.says("foo", names::READY);
-    assert!(
-        message.contains("metadata.annotations[mcs.causeway.dev/reach]: Unsupported value"),
-        "{message}"
-    );
+    assert!(message.contains(error), "{message}");
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    // The other annotations count.
+    env.on_hub(wrong.annotated(&json!({labels::PREFER: "zone"})))
+        .settle();
+    let message = env.says("foo", names::READY);
+    for part in [error, "no endpoint in member2, member3"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(env.addresses("member2", "foo"), Vec::<String>::new());
 }
 
 #[test]

@@ -4,7 +4,6 @@ use super::*;
 use crate::fixtures::{key, now};
 use crate::model::HubEvent;
 use crate::observed::Index;
-use crate::observed::hub::Hub;
 use crate::observed::hub::manager::Manager;
 
 fn work(id: &str, service: &str) -> ServiceWork {
@@ -66,32 +65,32 @@ fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
 fn works_are_awaited_since_the_hub_list_or_their_definition() {
     let start = now();
     let at = |seconds| start.after(Duration::from_secs(seconds));
-    let mut hub = Index::new("hub").hub;
-    assert_eq!(hub.manager(&key("foo"), at(1000)), Manager::Unknown(None));
-    hub.evidence.listed_since = Some(at(10));
-    let served = |hub: &mut Hub, served, now| {
-        hub.apply(HubEvent::WorksServed(served), now);
+    let mut index = Index::new("hub");
+    assert_eq!(index.manager(&key("foo"), at(1000)), Manager::Unknown(None));
+    index.hub.evidence.listed_since = Some(at(10));
+    let served = |index: &mut Index, served, now| {
+        index.hub.apply(HubEvent::WorksServed(served), now);
     };
     for (now, manager, hides) in [
         (at(69), Manager::Unknown(Some(at(70))), false),
         (at(70), Manager::Causeway, true),
     ] {
-        assert_eq!(hub.manager(&key("foo"), now), manager, "{now}");
-        assert_eq!(hub.hides_works(now), hides, "{now}");
+        assert_eq!(index.manager(&key("foo"), now), manager, "{now}");
+        assert_eq!(index.hides_works(now), hides, "{now}");
     }
-    served(&mut hub, false, at(80));
-    assert_eq!(hub.manager(&key("foo"), at(80)), Manager::Causeway);
-    assert!(!hub.hides_works(at(80)));
-    served(&mut hub, true, at(90));
+    served(&mut index, false, at(80));
+    assert_eq!(index.manager(&key("foo"), at(80)), Manager::Causeway);
+    assert!(!index.hides_works(at(80)));
+    served(&mut index, true, at(90));
     assert_eq!(
-        hub.manager(&key("foo"), at(100)),
+        index.manager(&key("foo"), at(100)),
         Manager::Unknown(Some(at(150)))
     );
-    hub.apply(
+    index.hub.apply(
         HubEvent::Works(Signal::Listed(vec![work("a", "foo")])),
         at(100),
     );
-    assert_eq!(hub.manager(&key("foo"), at(100)), Manager::Karmada("a"));
-    assert_eq!(hub.manager(&key("bar"), at(100)), Manager::Causeway);
-    assert!(!hub.hides_works(at(1000)));
+    assert_eq!(index.manager(&key("foo"), at(100)), Manager::Karmada("a"));
+    assert_eq!(index.manager(&key("bar"), at(100)), Manager::Causeway);
+    assert!(!index.hides_works(at(1000)));
 }

@@ -1,9 +1,9 @@
 //! Bounds on the cost of one member's exports for the others.
 
 use super::*;
+use crate::fixtures::key;
+use crate::model::Item;
 use crate::observed::quota::Quota;
-
-const LATER: Duration = Duration::from_secs(61);
 
 /// Exports that service from member1, created at that second, with that many bytes of annotations.
 fn exports(env: &mut Environment, name: &str, second: u8, bytes: usize) {
@@ -71,7 +71,6 @@ fn beyond_the_quota_the_oldest_exports_of_a_member_keep_their_place_and_the_othe
     for name in ["a", "b"] {
         env.off("member1", Kind::Export, name).settle();
     }
-    env.pass(LATER);
     assert_eq!(imported_of(&env, &all), ["c", "d"]);
     assert!(ready(&env, "d").starts_with("True Exported"));
     env.assert_at_rest();
@@ -158,8 +157,41 @@ fn forbidden_exports_do_not_count_towards_the_quota() {
     assert!(reported.starts_with("False QuotaExceeded"), "{reported}");
     env.on_hub(permitted("member1", "shop")).settle();
     env.off("member1", Kind::Export, "a").settle();
-    env.pass(LATER);
     assert_eq!(imported_of(&env, &["a", "b"]), ["b"]);
+}
+
+#[test]
+fn export_beyond_the_quota_is_planned_again_once_it_is_within() {
+    let mut env = two_members(2, 1024 * 1024);
+    for (name, second) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+        exports(&mut env, name, second, 0);
+    }
+    for beyond in ["c", "d"] {
+        assert_eq!(env.plan(beyond).again_at, None, "{beyond}");
+    }
+    env.off("member1", Kind::Export, "a").deliver();
+    env.index.apply_quota(&env.settings.quota);
+    let mut marked: Vec<_> = env.index.take_marked().into_keys().collect();
+    marked.sort();
+    assert_eq!(marked, ["a", "c"].map(|name| Item::Service(key(name))));
+}
+
+#[test]
+fn export_beyond_another_limit_reports_it() {
+    let mut env = two_members(2, 100 * 1024);
+    let bytes = 60 * 1024;
+    for (name, second, bytes) in [("a", 1, bytes), ("b", 2, bytes), ("c", 3, 0), ("d", 4, 0)] {
+        exports(&mut env, name, second, bytes);
+    }
+    assert_eq!(imported_of(&env, &["a", "b", "c", "d"]), ["a"]);
+    exports(&mut env, "a", 1, 0);
+    assert_eq!(imported_of(&env, &["a", "b", "c", "d"]), ["a", "b"]);
+    let reported = "False QuotaExceeded: the cluster exports more than 2 services";
+    for beyond in ["c", "d"] {
+        let ready = ready(&env, beyond);
+        assert!(ready.starts_with(reported), "{ready}");
+    }
+    env.assert_at_rest();
 }
 
 #[test]

@@ -16,11 +16,10 @@ fn slices_of_names_and_endpoints_without_an_address_are_reported() {
     let sources = [abc().endpoint("10.1.0.5").endpoint_with(odd), names()];
     let env = provided(foo(), sources);
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    let why = "an endpoint without an IPv4 address";
     assert_eq!(
         env.says("foo", "Ready"),
-        format!(
-            "{COPIED}1 endpoint and 1 EndpointSlice of member1 (an endpoint without an IPv4 address)"
-        )
+        format!("{COPIED}some endpoints and 1 EndpointSlice of member1 ({why})")
     );
 }
 
@@ -33,9 +32,16 @@ fn exports_tell_what_no_cluster_is_given() {
     env.on("member1", export("foo")).settle().settle();
     let said = env.members["member1"].get(Kind::Export, "shop", "foo");
     let conditions = said.expect("the export")["status"]["conditions"].to_string();
-    let expected = "the service is exported to the clusterset; not copied: 1 endpoint and 1 EndpointSlice of member1 (";
+    let expected = "the service is exported to the clusterset; not copied: \
+                    some endpoints and 1 EndpointSlice of member1 (";
     assert!(conditions.contains(expected), "{conditions}");
     env.assert_at_rest();
+    let two = abc()
+        .endpoint("10.1.0.5")
+        .endpoint("127.0.0.2")
+        .endpoint("127.0.0.3");
+    env.on("member1", two).settle();
+    assert_eq!(env.log(), [""; 0]);
 }
 
 #[test]

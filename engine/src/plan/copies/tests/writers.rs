@@ -110,7 +110,7 @@ fn odd_endpoint_of_a_redundant_slice_is_reported() {
             by_hand().endpoint("10.1.0.5").endpoint_with(odd),
         ],
     );
-    let why = "1 endpoint of member1 (an endpoint without an IPv4 address)";
+    let why = "some endpoints of member1 (an endpoint without an IPv4 address)";
     assert_eq!(
         env.says("foo", "Ready"),
         format!("{COPIED}; not copied: {why}")

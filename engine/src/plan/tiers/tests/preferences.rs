@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::fixtures::annotations::located;
 use crate::fixtures::objects::{Kind, Object, cluster, export, foo, mcs, namespace, slice};
-use crate::fixtures::{Environment, env};
+use crate::fixtures::{Environment, env, name};
+use crate::observed::Counted;
 use crate::plan::tiers::HOLD;
 
 pub(super) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
@@ -160,6 +161,26 @@ fn every_word_means_its_clusters_and_who_is_in_no_tier_is_never_used() {
         let env = native(json!({labels::PREFER: prefer}));
         assert_eq!(standings(&env, "member1"), member1, "{prefer}");
         assert_eq!(standings(&env, "member3"), member3, "{prefer}");
+    }
+}
+
+#[test]
+fn service_counts_once_by_consumer_and_kind_of_the_farthest_tier() {
+    for (prefer, kind) in [
+        ("cluster/member2, any", "cluster"),
+        ("property(team)=a", "property"),
+        ("any", "any"),
+    ] {
+        let annotations = json!({labels::PREFER: prefer});
+        let (mut env, providers) = (three(), ["member1", "member2"]);
+        for provider in providers {
+            env.on(provider, foo())
+                .on(provider, export("foo").annotated(&annotations));
+        }
+        let exposed = mcs("foo").providers(&providers).consumers(&["member3"]);
+        env.on_hub(foo()).on_hub(exposed.annotated(&annotations));
+        let counted = Counted::Tier(name("member3"), kind);
+        assert_eq!(env.settle().counts.get(&counted), Some(&1), "{prefer}");
     }
 }
 

@@ -1,7 +1,6 @@
 //! Text form of a write: cluster, operation, and the whole content.
 
 use causeway::api::labels;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::model::{ObjectId, Operation, Write};
@@ -14,10 +13,7 @@ pub(super) fn line(to: &str, write: &Write) -> String {
         .map(|event| json!([event.warning, event.reason, event.note]))
         .collect();
     let mut content = content(operation);
-    if matches!(
-        operation,
-        Operation::CreateImport(..) | Operation::PatchImport(..)
-    ) {
+    if matches!(write.object(), ObjectId::ServiceImport(..)) {
         leave_out(&mut content);
     }
     let mut line = format!(
@@ -58,30 +54,18 @@ fn version(write: &Write) -> String {
 
 fn content(operation: &Operation) -> Value {
     match operation {
-        Operation::CreateNamespace(_, object) => value(object),
-        Operation::CreateService(_, object) => value(object),
-        Operation::CreateSlice(_, object) | Operation::ReplaceSlice(_, object) => value(object),
-        Operation::CreateExport(_, _, object) => value(object),
-        Operation::CreateImport(_, _, object) => value(object),
-        other => match (other.patch(), other.deleted()) {
-            (Some(patch), _) => patch.clone(),
-            (None, Some(observed)) => {
-                json!({"uid": observed.uid, "resourceVersion": observed.resource_version})
-            }
-            (None, None) => panic!("neither an object, nor a patch, nor a deletion: {other:?}"),
-        },
+        Operation::Create(content) | Operation::Patch(content) => content.clone(),
+        Operation::CreateSlice(slice, _) | Operation::ReplaceSlice(slice, _) => json!(slice),
+        Operation::Delete(observed) | Operation::DeleteResidue(observed, _) => {
+            json!({"uid": observed.uid, "resourceVersion": observed.resource_version})
+        }
     }
-}
-
-fn value(object: &impl Serialize) -> Value {
-    serde_json::to_value(object).expect("an object is JSON")
 }
 
 /// Removes an annotation that is not compared: it was introduced after the record.
 fn leave_out(content: &mut Value) {
-    let Some(metadata) = content["metadata"].as_object_mut() else {
-        return;
-    };
+    let metadata = content.get_mut("metadata").and_then(Value::as_object_mut);
+    let Some(metadata) = metadata else { return };
     if let Some(annotations) = metadata
         .get_mut("annotations")
         .and_then(Value::as_object_mut)
