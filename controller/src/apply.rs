@@ -6,25 +6,22 @@
 
 mod slices;
 
-use std::fmt::Debug;
 use std::time::Duration;
 
-use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::labels;
 use causeway::api::ownership::copied_label_removal;
-use causeway::api::{self, DNSEndpoint, labels};
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ServiceKey;
+use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{
-    Ack, DeletedObject, Failure, FailureKind, ObservedVersion, Operation, SliceId,
+    Ack, Failure, FailureKind, ObjectId, ObservedVersion, Operation, Write,
 };
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Endpoints, Namespace, Service};
+use k8s_openapi::api::core::v1::Endpoints;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::failure::{Classify as _, classify, is_absence};
@@ -34,159 +31,76 @@ use crate::failure::{Classify as _, classify, is_absence};
 /// # Errors
 /// [`Failure`] where the API server refuses, does not answer in time, or is not reached. Whether
 /// the write was carried out is then unknown; the watches will tell.
-pub async fn apply(
-    client: &Client,
-    operation: &Operation,
-    deadline: Duration,
-) -> Result<Ack, Failure> {
-    match tokio::time::timeout(deadline, execute(&Cluster(client), operation)).await {
+pub async fn apply(client: &Client, write: &Write, deadline: Duration) -> Result<Ack, Failure> {
+    match tokio::time::timeout(deadline, execute(client, write)).await {
         Ok(answer) => answer,
         Err(_) => Err(Failure::timeout()),
     }
 }
 
-async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure> {
-    use Operation::*;
-    match operation {
-        CreateNamespace(name, it) => to.namespace(name).create(it).await,
-        CreateService(key, it) => to.service(key).create(it).await,
-        PatchService(key, patch) => to.service(key).merge(patch).await,
-        DeleteService(key, observed) => {
-            let deleted = |key, uid| DeletedObject::Service { key, uid };
-            to.service(key).delete(key, observed, deleted).await
+async fn execute(client: &Client, write: &Write) -> Result<Ack, Failure> {
+    match write.object() {
+        ObjectId::Namespace(_) => send(client, &(), write, Ack::Namespace).await,
+        ObjectId::Service(_) => send(client, &(), write, Ack::Service).await,
+        ObjectId::Slice(id) => {
+            if let Operation::DeleteResidue(_, hub) = write.operation() {
+                remove_copied_labels(client, &id.service, hub).await?;
+            }
+            let ack = |slice: Box<EndpointSlice>| Ack::Slice(ObservedSlice::read(&slice).into());
+            send(client, &(), write, ack).await
         }
-        CreateSlice(id, it) => slices::create(to.0, id, it).await,
-        ReplaceSlice(id, it) => slices::replace(to.0, id, it).await,
-        DeleteSlice(id, observed) => delete_slice(to, id, observed).await,
-        DeleteResidue(id, observed, hub) => {
-            remove_copied_labels(to.of(&id.service), &id.service.name, hub).await?;
-            delete_slice(to, id, observed).await
+        ObjectId::ServiceExport(version, _) | ObjectId::ServiceExportStatus(version, _) => {
+            send(client, version, write, Ack::ServiceExport).await
         }
-        CreateExport(version, key, it) => to.export(version, key).create(it).await,
-        PatchExportStatus(version, key, patch) => to.export(version, key).merge_status(patch).await,
-        DeleteExport(version, key, observed) => {
-            let deleted = |key, uid| DeletedObject::ServiceExport { key, uid };
-            to.export(version, key).delete(key, observed, deleted).await
+        ObjectId::ServiceImport(version, _) | ObjectId::ServiceImportStatus(version, _) => {
+            send(client, version, write, Ack::ServiceImport).await
         }
-        CreateImport(version, key, it) => to.import(version, key).create(it).await,
-        PatchImport(version, key, patch) => to.import(version, key).merge(patch).await,
-        PatchImportStatus(version, key, patch) => to.import(version, key).merge_status(patch).await,
-        DeleteImport(version, key, observed) => {
-            let deleted = |key, uid| DeletedObject::ServiceImport { key, uid };
-            to.import(version, key).delete(key, observed, deleted).await
+        ObjectId::MultiClusterService(_) | ObjectId::MultiClusterServiceStatus(_) => {
+            send(client, &(), write, Ack::MultiClusterService).await
         }
-        PatchMultiClusterService(key, patch) => to.mcs(key).merge(patch).await,
-        PatchMultiClusterServiceStatus(key, patch) => to.mcs(key).merge_status(patch).await,
-        CreateDnsEndpoint(key, it) => to.dns_endpoint(key).create(it).await,
-        PatchDnsEndpoint(key, patch) => to.dns_endpoint(key).merge(patch).await,
-        DeleteDnsEndpoint(key, observed) => {
-            let deleted = |key, uid| DeletedObject::DnsEndpoint { key, uid };
-            to.dns_endpoint(key).delete(key, observed, deleted).await
-        }
-        CreateCluster(name, it) => to.cluster(name).create(it).await,
-        PatchCluster(name, patch) => to.cluster(name).merge(patch).await,
-        PatchClusterStatus(name, patch) => to.cluster(name).merge_status(patch).await,
-        DeleteCluster(name, observed) => {
-            delete(to.cluster(name).api, "Cluster", name.as_str(), observed).await?;
-            Ok(Ack::Deleted(DeletedObject::Cluster))
+        ObjectId::DnsEndpoint(_) => send(client, &(), write, Ack::DnsEndpoint).await,
+        ObjectId::Cluster(_) | ObjectId::ClusterStatus(_) => {
+            send(client, &(), write, Ack::Cluster).await
         }
     }
 }
 
-/// The objects of a cluster.
-struct Cluster<'a>(&'a Client);
-
-impl Cluster<'_> {
-    fn namespace<'a>(&self, name: &'a str) -> Object<'a, Namespace> {
-        let api = Api::all(self.0.clone());
-        Object::new(api, "Namespace", name, Ack::Namespace)
-    }
-
-    fn service<'a>(&self, key: &'a ServiceKey) -> Object<'a, Service> {
-        Object::new(self.of(key), "Service", &key.name, Ack::Service)
-    }
-
-    fn export<'a>(&self, version: &Version, key: &'a ServiceKey) -> Object<'a, ServiceExport> {
-        let api = Api::namespaced_with(self.0.clone(), &key.namespace, version);
-        Object::new(api, "ServiceExport", &key.name, Ack::ServiceExport)
-    }
-
-    fn import<'a>(&self, version: &Version, key: &'a ServiceKey) -> Object<'a, ServiceImport> {
-        let api = Api::namespaced_with(self.0.clone(), &key.namespace, version);
-        Object::new(api, "ServiceImport", &key.name, Ack::ServiceImport)
-    }
-
-    fn mcs<'a>(&self, key: &'a ServiceKey) -> Object<'a, api::MultiClusterService> {
-        let ack = Ack::MultiClusterService;
-        Object::new(self.of(key), "MultiClusterService", &key.name, ack)
-    }
-
-    fn dns_endpoint<'a>(&self, key: &'a ServiceKey) -> Object<'a, DNSEndpoint> {
-        Object::new(self.of(key), "DNSEndpoint", &key.name, Ack::DnsEndpoint)
-    }
-
-    fn cluster<'a>(&self, name: &'a ClusterName) -> Object<'a, api::Cluster> {
-        let api = Api::all(self.0.clone());
-        Object::new(api, "Cluster", name.as_str(), Ack::Cluster)
-    }
-
-    fn of<K>(&self, key: &ServiceKey) -> Api<K>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::namespaced(self.0.clone(), &key.namespace)
-    }
-}
-
-/// Object of a cluster that is written. `ack` wraps the stored object.
-struct Object<'a, K> {
-    api: Api<K>,
-    kind: &'static str,
-    name: &'a str,
+/// Sends the request of a write. `version` is that of the kind, and `ack` wraps the stored object.
+async fn send<K: Resource + DeserializeOwned>(
+    client: &Client,
+    version: &K::DynamicType,
+    write: &Write,
     ack: fn(Box<K>) -> Ack,
-}
-
-impl<'a, K: Resource + Clone + DeserializeOwned + Debug> Object<'a, K> {
-    fn new(api: Api<K>, kind: &'static str, name: &'a str, ack: fn(Box<K>) -> Ack) -> Self {
-        Self {
-            api,
-            kind,
-            name,
-            ack,
+) -> Result<Ack, Failure> {
+    let (object, name) = (write.object(), write.object().name());
+    let requests = Request::new(K::url_path(version, object.namespace()));
+    let request = match write.operation() {
+        Operation::Create(manifest) => {
+            let body = serde_json::to_vec(manifest).classified()?;
+            requests.create(&post(), body)
         }
-    }
-
-    async fn create(self, object: &K) -> Result<Ack, Failure>
-    where
-        K: Serialize,
-    {
-        let stored = self.api.create(&post(), object).await.classified()?;
-        let name = object.meta().name.as_deref().unwrap_or_default();
-        named(stored, name).map(|stored| (self.ack)(stored.into()))
-    }
-
-    async fn merge(self, patch: &Value) -> Result<Ack, Failure> {
-        let (params, patch) = (patch_params(), Patch::Merge(patch));
-        let stored = self.api.patch(self.name, &params, &patch).await;
-        named(stored.classified()?, self.name).map(|stored| (self.ack)(stored.into()))
-    }
-
-    async fn merge_status(self, patch: &Value) -> Result<Ack, Failure> {
-        let (params, patch) = (patch_params(), Patch::Merge(patch));
-        let stored = self.api.patch_status(self.name, &params, &patch).await;
-        named(stored.classified()?, self.name).map(|stored| (self.ack)(stored.into()))
-    }
-
-    /// Deletes the observed version of the object. `key` identifies it in the answer.
-    async fn delete(
-        self,
-        key: &ServiceKey,
-        observed: &ObservedVersion,
-        deleted: fn(ServiceKey, Box<str>) -> DeletedObject,
-    ) -> Result<Ack, Failure> {
-        let uid = delete(self.api, self.kind, self.name, observed).await?;
-        Ok(Ack::Deleted(deleted(key.clone(), uid)))
-    }
+        Operation::CreateSlice(slice, _) => {
+            let request = |body| requests.create(&post(), body);
+            return slices::store(client, slice, name, request).await;
+        }
+        Operation::ReplaceSlice(slice, _) => {
+            let request = |body| requests.replace(name, &post(), body);
+            return slices::store(client, slice, name, request).await;
+        }
+        Operation::Patch(patch) => {
+            let (params, patch) = (patch_params(), Patch::Merge(patch));
+            match object.is_status() {
+                true => requests.patch_subresource("status", name, &params, &patch),
+                false => requests.patch(name, &params, &patch),
+            }
+        }
+        Operation::Delete(observed) | Operation::DeleteResidue(observed, _) => {
+            return delete(client, &requests, object, observed).await;
+        }
+    };
+    let request = request.map_err(kube::Error::BuildRequest).classified()?;
+    let stored = client.request::<K>(request).await.classified()?;
+    named(stored, name).map(|stored| ack(stored.into()))
 }
 
 /// Returns the parameters of a request that stores an object as causeway.
@@ -215,19 +129,10 @@ fn no_proof() -> Failure {
     Failure::new(FailureKind::Other, text)
 }
 
-async fn delete_slice(
-    to: &Cluster<'_>,
-    id: &SliceId,
-    observed: &ObservedVersion,
-) -> Result<Ack, Failure> {
-    let slices = to.of::<EndpointSlice>(&id.service);
-    let uid = delete(slices, "EndpointSlice", &id.name, observed).await?;
-    let (key, name) = (id.service.clone(), id.name.clone());
-    Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
-}
-
 /// Removes that hub's label, and what came with it, from the Endpoints of a Service, if they exist.
-async fn remove_copied_labels(api: Api<Endpoints>, name: &str, hub: &str) -> Result<(), Failure> {
+async fn remove_copied_labels(client: &Client, key: &ServiceKey, hub: &str) -> Result<(), Failure> {
+    let api: Api<Endpoints> = Api::namespaced(client.clone(), &key.namespace);
+    let name = &*key.name;
     let endpoints = match api.get_metadata(name).await {
         Err(error) if is_absence(&error, name) => return Ok(()),
         found => found.classified()?,
@@ -241,13 +146,14 @@ async fn remove_copied_labels(api: Api<Endpoints>, name: &str, hub: &str) -> Res
 }
 
 /// Deletes that version of an object. An object that does not exist counts as deleted, as does one
-/// that the API server answers with, or with a Status Success. Returns its UID.
-async fn delete<K: Resource>(
-    api: Api<K>,
-    kind: &str,
-    name: &str,
+/// that the API server answers with, or with a Status Success.
+async fn delete(
+    client: &Client,
+    requests: &Request,
+    object: &ObjectId,
     observed: &ObservedVersion,
-) -> Result<Box<str>, Failure> {
+) -> Result<Ack, Failure> {
+    let name = object.name();
     let preconditions = Preconditions {
         uid: Some(observed.uid.to_string()),
         resource_version: Some(observed.resource_version.to_string()),
@@ -256,14 +162,14 @@ async fn delete<K: Resource>(
         preconditions: Some(preconditions),
         ..DeleteParams::default()
     };
-    let request = Request::new(api.resource_url()).delete(name, &params);
+    let request = requests.delete(name, &params);
     let request = request.map_err(kube::Error::BuildRequest).classified()?;
-    let is_deleted = match api.into_client().request::<DeletionAnswer>(request).await {
+    let is_deleted = match client.request::<DeletionAnswer>(request).await {
         Err(error) if is_absence(&error, name) => true,
         Err(error) => return Err(classify(&error)),
-        Ok(answer) => answer.proves_deletion(kind, name),
+        Ok(answer) => answer.proves_deletion(object.kind(), name),
     };
-    let deleted = || observed.uid.clone();
+    let deleted = || Ack::Deleted(object.clone(), observed.uid.clone());
     is_deleted.then(deleted).ok_or_else(no_proof)
 }
 

@@ -202,6 +202,7 @@ impl Controller {
             self.parts.fleet.watch_slices(&name, scope);
         }
         let now = clock::now();
+        self.parts.index.apply_quota(&self.parts.settings.quota);
         for (item, priority) in self.parts.index.take_marked() {
             self.queue.push(item, priority, now.instant);
         }
@@ -269,19 +270,11 @@ impl Controller {
 
     /// Shows counts of services that changed.
     fn show_counts(&self, counts: CountChanges) {
-        let metrics = &self.parts.metrics;
-        for ((cluster, tier), count) in counts.tiers {
-            metrics.consumer_tier(&cluster, tier, count);
+        let Parts { metrics, index, .. } = &self.parts;
+        for (counted, count) in counts {
+            metrics.services(counted, count);
         }
-        if let Some(shares) = &counts.shares {
-            metrics.shares(shares);
-        }
-        for ((cluster, reason), count) in counts.unreached {
-            metrics.unreached(&cluster, reason, count);
-        }
-        for (reason, count) in counts.unready {
-            metrics.services_not_ready(reason, count);
-        }
+        metrics.share_deviation(index.share_deviation());
     }
 
     /// Has the hub listed again: another leader may have seen what its watches have not shown yet.

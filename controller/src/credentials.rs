@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::domain::ClusterName;
+use causeway::process::backoff::{Backoff, spread};
 use causeway::target::Target;
 use causeway_engine::model::{Failure, FailureKind};
 use k8s_openapi::jiff::Timestamp;
@@ -16,7 +17,6 @@ use tokio::time::{sleep, timeout};
 use self::agent::AgentCall;
 use crate::cluster_profiles::plugin::PluginCall;
 use crate::event::{Event, Round};
-use crate::failure::{Backoff, spread};
 use crate::given::Given;
 
 /// Plugins that run at one time, of one program.

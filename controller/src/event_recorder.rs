@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use causeway::api::bounds;
+use causeway::process::backoff::Backoff;
 use causeway::process::supervise::Tasks;
 use causeway_engine::model::{Failure, FailureKind, Generation, ObjectEvent, TargetCluster};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -14,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::failure::{Backoff, classify};
+use crate::failure::classify;
 use crate::lease::{Leadership, while_leading};
 
 const WAITING_AT_MOST: usize = 1024;

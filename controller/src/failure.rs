@@ -1,9 +1,7 @@
-//! Failures of clients, and the pauses after them.
+//! Failures of clients.
 
 use std::error::Error as StdError;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::time::Duration;
 
 use causeway::api::absence::absent_object;
 use causeway::target::{PROXY_CA_BUNDLE, ProxyError};
@@ -175,51 +173,6 @@ fn of_tls(error: &rustls::Error) -> String {
         Error::InvalidMessage(_) => "it does not speak TLS".into(),
         other => format!("TLS handshake failed: {other}"),
     }
-}
-
-/// Doubling pauses between attempts, with jitter: between half of the pause and the whole of it.
-#[derive(Clone, Debug)]
-pub struct Backoff {
-    first: Duration,
-    last: Duration,
-    attempts: u32,
-}
-
-impl Backoff {
-    /// Pauses that start at `first`, double, and stay at `last`.
-    pub fn new(first: Duration, last: Duration) -> Self {
-        Self {
-            first,
-            last,
-            attempts: 0,
-        }
-    }
-
-    /// Returns the pause before the next attempt.
-    pub fn pause(&mut self) -> Duration {
-        let whole = self
-            .first
-            .saturating_mul(1 << self.attempts.min(20))
-            .min(self.last);
-        self.attempts = self.attempts.saturating_add(1);
-        spread(whole / 2, whole)
-    }
-
-    /// The next pause is the first one again.
-    pub fn reset(&mut self) {
-        self.attempts = 0;
-    }
-}
-
-/// A random duration between the two.
-pub fn spread(least: Duration, most: Duration) -> Duration {
-    let share = (random() >> 32) as f64 / f64::from(u32::MAX);
-    least + most.saturating_sub(least).mul_f64(share)
-}
-
-/// A random number; not for secrets.
-pub fn random() -> u64 {
-    RandomState::new().hash_one(())
 }
 
 #[cfg(test)]

@@ -128,7 +128,8 @@ struct Engagement {
     generation: Generation,
     client: Client,
     relist_requests: watch::Sender<RelistRequests>,
-    needs: watch::Sender<Needs>,
+    needs_nodes: watch::Sender<bool>,
+    needs_paths: watch::Sender<bool>,
     slice_scope: watch::Sender<Option<SliceScope>>,
     task: AbortHandle,
 }
@@ -406,7 +407,8 @@ impl Fleet {
         } = connection;
         let connect = Arc::new(move || connector.client());
         let (relist_requests, requests) = watch::channel(RelistRequests::default());
-        let (needs, needed) = watch::channel(Needs::default());
+        let (needs_nodes, nodes_needed) = watch::channel(false);
+        let (needs_paths, paths_needed) = watch::channel(false);
         // A Cluster that requests a scope waits for the index, which knows the names.
         let is_scoped = self.clusters.get(name).is_some_and(|cluster| {
             let annotations = cluster.metadata.annotations.as_ref();
@@ -421,7 +423,8 @@ impl Fleet {
             generation: self.generation,
             events: self.events.clone(),
             relist_requests: requests,
-            needs: needed,
+            needs_nodes: nodes_needed,
+            needs_paths: paths_needed,
             slice_scope: slice_scopes,
             settings: self.settings.clone(),
         };
@@ -433,7 +436,8 @@ impl Fleet {
             generation: self.generation,
             client,
             relist_requests,
-            needs,
+            needs_nodes,
+            needs_paths,
             slice_scope,
             task,
         };
@@ -460,8 +464,12 @@ impl Fleet {
     /// Starts the watches of a member that are needed now, and ends those that are not.
     pub fn note_needs(&self, name: &ClusterName, needed: Needs) {
         if let Some(engagement) = self.engagements.get(name) {
-            let needs = &engagement.needs;
-            needs.send_if_modified(|needs| std::mem::replace(needs, needed) != needed);
+            for (current, needed) in [
+                (&engagement.needs_nodes, needed.nodes),
+                (&engagement.needs_paths, needed.paths),
+            ] {
+                current.send_if_modified(|current| std::mem::replace(current, needed) != needed);
+            }
         }
     }
 

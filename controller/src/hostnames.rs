@@ -15,6 +15,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use causeway::process::backoff::Backoff;
 use futures::StreamExt as _;
 use futures::future::pending;
 use futures::stream::FuturesUnordered;
@@ -22,7 +23,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep_until, timeout};
 
 use crate::event::Event;
-use crate::failure::Backoff;
 
 /// Time between two lookups of the same hostname.
 pub const EVERY: Duration = Duration::from_secs(10);
@@ -66,7 +66,6 @@ async fn look_up_all<F>(
 ) where
     F: Future<Output = io::Result<Vec<IpAddr>>>,
 {
-    let mut outages = Outages::default();
     let mut schedule = Schedule::new(every);
     let mut running = FuturesUnordered::new();
     schedule.follow(&hostnames.borrow_and_update(), Instant::now());
@@ -78,17 +77,13 @@ async fn look_up_all<F>(
             changed = hostnames.changed() => {
                 if changed.is_err() { return }
                 schedule.follow(&hostnames.borrow_and_update(), Instant::now());
-                outages.0.retain(|host, _| schedule.hosts.contains_key(host));
             }
             () = events.closed() => return,
             () = until(schedule.next_due()) => {}
             Some((lookup, answer)) = running.next() => {
-                let now = Instant::now();
-                if !schedule.end(&lookup, answer.is_ok(), now) { continue }
-                let host = lookup.host;
-                outages.note(&host, answer.as_ref().err(), now);
+                if !schedule.end(&lookup, answer.as_ref().err(), Instant::now()) { continue }
                 let Ok(addresses) = answer else { continue };
-                let resolved = Event::Resolved { host, addresses };
+                let resolved = Event::Resolved { host: lookup.host, addresses };
                 if events.send(resolved).await.is_err() {
                     return tracing::debug!("lookup result dropped, shutting down");
                 }
@@ -141,6 +136,8 @@ struct Turn {
     is_prompt: bool,
     /// Pauses after failures.
     backoff: Backoff,
+    /// Time of the first failure, if the last lookup failed.
+    failing_since: Option<Instant>,
 }
 
 /// Lookup under way.
@@ -170,6 +167,7 @@ impl Schedule {
                 due: Some(now),
                 is_prompt: false,
                 backoff: Backoff::new(self.every, LONGEST),
+                failing_since: None,
             });
         }
     }
@@ -204,79 +202,50 @@ impl Schedule {
         move |turn| any && (slow || turn.is_prompt)
     }
 
-    /// Notes the end of a lookup. Returns whether the hostname is still looked up.
-    fn end(&mut self, lookup: &Lookup, is_answered: bool, now: Instant) -> bool {
+    /// Notes the end of a lookup. Returns whether the hostname is still looked up. Logs the
+    /// beginning and the end of an outage.
+    fn end(&mut self, lookup: &Lookup, failure: Option<&String>, now: Instant) -> bool {
         self.running -= 1;
         self.slow -= usize::from(!lookup.is_prompt);
-        let Some(turn) = self.hosts.get_mut(&lookup.host) else {
+        let host = &lookup.host;
+        let Some(turn) = self.hosts.get_mut(host) else {
             return false;
         };
         let took = now.saturating_duration_since(lookup.begun);
-        turn.is_prompt = is_answered && took <= PROMPT;
-        let pause = match is_answered {
-            true => {
+        turn.is_prompt = failure.is_none() && took <= PROMPT;
+        let pause = match failure {
+            Some(error) => {
+                if turn.failing_since.is_none() {
+                    tracing::warn!(%host, %error, "load balancer hostname lookup failed, last addresses kept");
+                    turn.failing_since = Some(now);
+                }
+                turn.backoff.pause()
+            }
+            None => {
+                if let Some(since) = turn.failing_since.take() {
+                    let failures = turn.backoff.attempts();
+                    let after = now.saturating_duration_since(since);
+                    tracing::info!(%host, failures, ?after, "load balancer hostname lookup works again");
+                }
                 turn.backoff.reset();
                 self.every
             }
-            false => turn.backoff.pause(),
         };
         turn.due = Some(now + pause);
         true
     }
 }
 
-/// Hostnames whose lookups fail. An outage is logged when it begins and when it ends.
-#[derive(Debug, Default)]
-struct Outages(BTreeMap<Box<str>, Outage>);
-
-/// Time since which the lookups of a hostname fail, and their number.
-#[derive(Debug)]
-struct Outage {
-    since: Instant,
-    failures: u32,
-}
-
-/// Begin or end of an outage.
-#[derive(Debug, PartialEq, Eq)]
-enum Change {
-    Begins,
-    Ends { failures: u32, after: Duration },
-}
-
-impl Outages {
-    /// Notes the failure of a lookup, or that it did not fail. Logs and returns what changed.
-    fn note(&mut self, host: &str, failure: Option<&String>, now: Instant) -> Option<Change> {
-        match (failure, self.0.get_mut(host)) {
-            (Some(_), Some(outage)) => {
-                outage.failures = outage.failures.saturating_add(1);
-                None
-            }
-            (Some(error), None) => {
-                let first = Outage {
-                    since: now,
-                    failures: 1,
-                };
-                self.0.insert(host.into(), first);
-                tracing::warn!(%host, %error, "load balancer hostname lookup failed, last addresses kept");
-                Some(Change::Begins)
-            }
-            (None, _) => {
-                let Outage { since, failures } = self.0.remove(host)?;
-                let after = now.saturating_duration_since(since);
-                tracing::info!(%host, failures, ?after, "load balancer hostname lookup works again");
-                Some(Change::Ends { failures, after })
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
 
     use tokio::time::sleep;
+    use tracing::Level;
 
     use super::*;
+    use crate::watch::tests::Logged;
 
     const SOON: Duration = Duration::from_millis(10);
 
@@ -324,21 +293,21 @@ mod tests {
 
     #[test]
     fn outage_is_logged_when_it_begins_and_when_it_ends() {
-        let mut outages = Outages::default();
-        let (begin, second) = (Instant::now(), Duration::from_secs(1));
-        let failure = "SERVFAIL".to_owned();
-        let mut note =
-            |failure, seconds| outages.note("lb.example", failure, begin + second * seconds);
-        assert_eq!(note(None, 0), None);
-        assert_eq!(note(Some(&failure), 0), Some(Change::Begins));
-        assert_eq!(note(Some(&failure), 10), None);
-        assert_eq!(note(Some(&failure), 20), None);
-        let end = Change::Ends {
-            failures: 3,
-            after: second * 30,
-        };
-        assert_eq!(note(None, 30), Some(end));
-        assert_eq!(note(None, 40), None);
+        let logged = Arc::<AtomicUsize>::default();
+        let _guard = tracing::subscriber::set_default(Logged(Level::INFO, logged.clone()));
+        let (mut now, error) = (Instant::now(), "SERVFAIL".to_owned());
+        let mut schedule = schedule(1, now);
+        let mut since = None;
+        for (failures, lines) in [(0, 0), (1, 1), (2, 1), (3, 1), (0, 2), (0, 2), (1, 3)] {
+            let lookup = schedule.start(now).expect("it is due");
+            assert!(schedule.end(&lookup, (failures > 0).then_some(&error), now));
+            since = (failures > 0).then(|| since.unwrap_or(now));
+            let turn = &schedule.hosts[&lookup.host];
+            let outage = (turn.failing_since, turn.backoff.attempts());
+            assert_eq!(outage, (since, failures));
+            assert_eq!(logged.load(Ordering::Relaxed), lines);
+            now = schedule.next_due().expect("it is looked up again");
+        }
     }
 
     #[tokio::test]
@@ -371,7 +340,7 @@ mod tests {
         let begin = Instant::now();
         let mut schedule = schedule(100, begin);
         let first = schedule.start(begin).expect("a lookup is due");
-        assert!(schedule.end(&first, true, begin));
+        assert!(schedule.end(&first, None, begin));
         let dead = std::iter::from_fn(|| schedule.start(begin));
         assert_eq!(dead.count(), SLOW_WIDTH);
         assert_eq!(schedule.next_due(), Some(begin + EVERY));
@@ -388,7 +357,7 @@ mod tests {
         for (took, is_prompt) in [(PROMPT, true), (DEADLINE, false)] {
             let due = schedule.next_due().expect("it is due");
             let lookup = schedule.start(due).expect("it may begin");
-            assert!(schedule.end(&lookup, true, due + took));
+            assert!(schedule.end(&lookup, None, due + took));
             assert_eq!(schedule.next_due(), Some(due + took + EVERY));
             let mut turns = schedule.hosts.values();
             assert!(turns.all(|turn| turn.is_prompt == is_prompt));
@@ -399,9 +368,10 @@ mod tests {
     fn pause_after_failures_grows_to_five_minutes() {
         let mut now = Instant::now();
         let mut schedule = schedule(1, now);
+        let failure = "SERVFAIL".to_owned();
         for most in [10, 20, 40, 80, 160, 300, 300] {
             let lookup = schedule.start(now).expect("it is due");
-            assert!(schedule.end(&lookup, false, now));
+            assert!(schedule.end(&lookup, Some(&failure), now));
             let due = schedule.next_due().expect("it is looked up again");
             let most = Duration::from_secs(most);
             assert!((most / 2..=most).contains(&(due - now)), "{most:?}");
@@ -409,7 +379,7 @@ mod tests {
         }
         let lookup = schedule.start(now).expect("it is due");
         schedule.follow(&BTreeSet::new(), now);
-        assert!(!schedule.end(&lookup, true, now));
+        assert!(!schedule.end(&lookup, None, now));
         assert_eq!((schedule.running, schedule.slow), (0, 0));
     }
 

@@ -59,7 +59,10 @@ impl HubWatches<'_> {
             reports.multi_cluster_services,
             HubEvent::MultiClusterServices,
         );
-        let services = self.of(services).never_empty();
+        let services = Watch {
+            never_empty: true,
+            ..self.of(services)
+        };
         self.watch(
             "watch-services",
             services,
@@ -74,7 +77,11 @@ impl HubWatches<'_> {
             HubEvent::Clusters,
         );
         let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
-        let namespaces = self.of(namespaces).metadata_only().never_empty();
+        let namespaces = Watch {
+            metadata_only: true,
+            never_empty: true,
+            ..self.of(namespaces)
+        };
         self.watch(
             "watch-namespaces",
             namespaces,
@@ -124,10 +131,12 @@ impl HubWatches<'_> {
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Debug + Send + 'static,
     {
-        Watch::new(api, watch::Settings::default())
-            .confirming_by(self.connect.clone())
-            .relist_on(self.relist_requests.clone())
-            .counting(self.metrics.unreadable())
+        Watch {
+            connect: Some(self.connect.clone()),
+            relist_requests: Some(self.relist_requests.clone()),
+            unreadable: self.metrics.unreadable(),
+            ..Watch::new(api, watch::Settings::default())
+        }
     }
 
     fn watch<K>(

@@ -22,6 +22,7 @@ mod leadership;
 
 use std::time::Duration;
 
+use causeway::process::backoff::{random, spread};
 use causeway::process::liveness::{Heartbeat, Stalled};
 use causeway_engine::model::{Failure, FailureKind};
 use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
@@ -34,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::leadership::{Leadership, while_leading};
 use crate::apply::post;
-use crate::failure::{Classify as _, random, spread};
+use crate::failure::Classify as _;
 use crate::metrics::LeaseTransitions;
 
 /// Duration in a Lease that its holder released.

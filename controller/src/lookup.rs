@@ -42,6 +42,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 const DOCUMENT_MAX: usize = 1024 * 1024;
 /// Maximum size of a ResourceBinding, in bytes: more than etcd stores.
 const BINDING_MAX: usize = 8 * 1024 * 1024;
+/// Maximum number of versions of an API group whose resources are requested for one proof.
+const PROOF_VERSIONS_MAX: usize = 16;
 
 /// Looks up whether the MultiClusterService exists; the result comes as [`Event::LookedUp`].
 pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
@@ -169,24 +171,58 @@ pub(crate) async fn object<T: DeserializeOwned>(
     }
 }
 
-/// Proves that the cluster with this kube-system UID serves none of these versions of an API group:
-/// its API server lists other groups and versions, and has that UID.
+/// Resources of an API group that an API server seems not to serve.
+pub(crate) struct UnservedResources<'a> {
+    /// Name of the group.
+    pub(crate) group: &'a str,
+    /// Versions of the group that it seems not to serve.
+    pub(crate) versions: &'a [&'a str],
+    /// Plurals of the resources.
+    pub(crate) plurals: &'a [&'a str],
+}
+
+/// Proves that the cluster with this kube-system UID does not serve these resources: its API server
+/// lists none of these versions of the group, serves none of the resources in the versions that it
+/// lists, and has that UID.
 ///
 /// # Errors
-/// [`Failure`] where the API server lists one of the versions or no group at all, where it has
-/// another UID, or where either request fails.
+/// [`Failure`] where the API server lists one of the versions, too many others or no group at all,
+/// where it serves one of the resources in another version, where it has another UID, or where a
+/// request fails.
 pub(crate) async fn prove_unserved(
     client: &Client,
     uid: &str,
-    group: &str,
-    versions: &[&str],
+    unserved: UnservedResources<'_>,
     deadline: Duration,
 ) -> Result<(), Failure> {
+    let UnservedResources {
+        group,
+        versions,
+        plurals,
+    } = unserved;
     let listed = get::<Groups>(client, "/apis", deadline).await?;
     let listed = listed.classified()?.of(group);
-    if !is_unserved(&listed, group, versions) {
+    let contradicts = || {
         let text = format!("API discovery contradicts itself on group {group}");
+        Failure::new(FailureKind::Other, text)
+    };
+    if !is_unserved(&listed, group, versions) {
+        return Err(contradicts());
+    }
+    let others = listed.groups.iter().flat_map(|one| &one.versions);
+    if others.clone().count() > PROOF_VERSIONS_MAX {
+        let text = format!("it serves more than {PROOF_VERSIONS_MAX} versions of group {group}");
         return Err(Failure::new(FailureKind::Other, text));
+    }
+    for other in others {
+        let version = &other.version;
+        let path = format!("/apis/{group}/{version}");
+        let resources = document::<Resources>(client, &path, deadline).await?;
+        let resources = resources.ok_or_else(contradicts)?;
+        if let Some(plural) = plurals.iter().find(|plural| resources.has(plural)) {
+            let text = format!("it serves {plural} in {version}");
+            return Err(Failure::new(FailureKind::Other, text));
+        }
     }
     if cluster_uid(client, deadline).await? != uid {
         let text = "another cluster answers (the UID of kube-system changed)";

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::process::args::own_namespace;
+use causeway::process::backoff::Backoff;
 use causeway::process::liveness::Heartbeat;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
@@ -23,7 +24,7 @@ use causeway_controller::hub_watches::{HubWatches, Reports};
 use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::{self, Metrics};
 use causeway_controller::watch::{self, Connect, RelistRequests};
-use causeway_controller::{failure, hostnames, member, seal};
+use causeway_controller::{hostnames, member, seal};
 use causeway_engine::observed::Index;
 use causeway_engine::plan::STANDBY_AFTER;
 use causeway_engine::plan::Settings;
@@ -74,7 +75,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         ..lease::Settings::default()
     };
     let agent = kube_client::replica("causeway-controller", &election.identity)?;
-    let access = kube_client::replica_config(&config.hub, agent.clone()).await?;
+    let access = kube_client::replica_config(&config.hub, agent.clone())?;
     let client = Client::try_from(access.clone())?;
     // Over a connection of its own, which no thread holds up that a change is stuck in.
     let of_lease = Client::try_from(access.clone())?;
@@ -371,7 +372,7 @@ async fn until_answered<T, F>(heartbeat: &Heartbeat, request: impl Fn() -> F) ->
 where
     F: Future<Output = anyhow::Result<T>>,
 {
-    let mut backoff = failure::Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
     loop {
         heartbeat.beat();
         match tokio::time::timeout(DEADLINE, request()).await {

@@ -8,12 +8,13 @@ use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{bounds, labels};
 use causeway::domain::path::{self, PathLease};
 use causeway::domain::{ClusterName, KubernetesVersion};
+use causeway::process::backoff::Backoff;
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::{
     ObservedSlice, ServiceNames, SliceDecoder, SliceScope, WireSlice,
 };
 use causeway_engine::model::{
-    Failure, FailureKind, Generation, Identity, MemberEvent, Needs, ObservedNode,
+    Failure, FailureKind, Generation, Identity, MemberEvent, ObservedNode,
 };
 use futures::FutureExt;
 use futures::future::pending;
@@ -28,7 +29,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
 use crate::event::Event;
-use crate::failure::{Backoff, Classify as _};
+use crate::failure::Classify as _;
 use crate::lookup::cluster_uid;
 use crate::watch as watches;
 use crate::watch::{Connect, Decoder, Json, RelistRequests, Scope, SharedGuard, Watch};
@@ -103,8 +104,10 @@ pub struct Member {
     pub events: mpsc::Sender<Event>,
     /// Requests to list again.
     pub relist_requests: watch::Receiver<RelistRequests>,
-    /// What is to be watched beside what is always watched.
-    pub needs: watch::Receiver<Needs>,
+    /// Whether its Nodes are needed.
+    pub needs_nodes: watch::Receiver<bool>,
+    /// Whether the reports of causeway-agent are needed.
+    pub needs_paths: watch::Receiver<bool>,
     /// Scope of the watches of its EndpointSlices, once it is known.
     pub slice_scope: watch::Receiver<Option<SliceScope>>,
     /// Settings of all members.
@@ -256,38 +259,40 @@ impl Member {
         K: Resource<DynamicType: Default> + Debug + Send + 'static,
         D: Decoder<K>,
     {
-        Watch::read_by(decoder, api, self.settings.watch.clone())
-            .of_member(&self.name)
-            .reconnect_on(reconnections.clone())
-            .relist_on(self.relist_requests.clone())
-            .confirming_by(self.connect.clone())
-            .counting(self.settings.unreadable.clone())
+        Watch {
+            cluster: self.name.as_str().into(),
+            reconnect: Some(reconnections.clone()),
+            relist_requests: Some(self.relist_requests.clone()),
+            connect: Some(self.connect.clone()),
+            unreadable: self.settings.unreadable.clone(),
+            ..Watch::read_by(decoder, api, self.settings.watch.clone())
+        }
     }
 
     /// Watches until nobody listens any more.
     async fn watch(&self, reconnections: watch::Receiver<Instant>) {
         let of = |event| self.event(event);
-        let services = self
-            .watch_of(Api::<Service>::all(self.client.clone()), &reconnections)
-            .never_empty()
-            .run(
-                |service| service,
-                |signal| of(MemberEvent::Services(signal)),
-                self.events.clone(),
-            );
+        let services = Watch {
+            never_empty: true,
+            ..self.watch_of(Api::<Service>::all(self.client.clone()), &reconnections)
+        };
+        let services = services.run(
+            |service| service,
+            |signal| of(MemberEvent::Services(signal)),
+            self.events.clone(),
+        );
         let slices = self.follow_slices(&reconnections);
-        let namespaces = self
-            .watch_of(
-                Api::<PartialObjectMeta<Namespace>>::all(self.client.clone()),
-                &reconnections,
-            )
-            .metadata_only()
-            .never_empty()
-            .run(
-                whole_namespace,
-                |signal| of(MemberEvent::Namespaces(signal)),
-                self.events.clone(),
-            );
+        let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
+        let namespaces = Watch {
+            metadata_only: true,
+            never_empty: true,
+            ..self.watch_of(namespaces, &reconnections)
+        };
+        let namespaces = namespaces.run(
+            whole_namespace,
+            |signal| of(MemberEvent::Namespaces(signal)),
+            self.events.clone(),
+        );
         tokio::join!(services, slices, namespaces);
     }
 
@@ -361,7 +366,11 @@ impl Member {
             |signal| self.event(MemberEvent::Slices(signal)),
             self.events.clone(),
         );
-        let others = watch().labels(SliceScope::of_others()).run(
+        let others = Watch {
+            labels: Some(SliceScope::of_others()),
+            ..watch()
+        };
+        let others = others.run(
             ObservedSlice::from,
             |signal| self.event(MemberEvent::OtherSlices(signal)),
             self.events.clone(),
@@ -371,20 +380,22 @@ impl Member {
 
     /// Watches the Nodes while they are needed, until nobody listens any more.
     async fn follow_nodes(&self, reconnections: watch::Receiver<Instant>) {
-        let mut needs = self.needs.clone();
-        while needs.wait_for(|needs| needs.nodes).await.is_ok() {
-            let nodes = self
-                .watch_of(Api::<Node>::all(self.client.clone()), &reconnections)
-                .never_empty();
+        let mut needed = self.needs_nodes.clone();
+        while needed.wait_for(|needed| *needed).await.is_ok() {
+            let nodes = Watch {
+                never_empty: true,
+                ..self.watch_of(Api::<Node>::all(self.client.clone()), &reconnections)
+            };
             let nodes = nodes.run(
                 ObservedNode::read,
                 |signal| self.event(MemberEvent::Nodes(signal)),
                 self.events.clone(),
             );
-            // Most members need none: on the heap it takes no space in their tasks.
+            // Most members need none: on the heap it takes no space in their tasks. Each end of the
+            // need ends the watch, even if the need is back already: the index dropped the Nodes.
             tokio::select! {
                 () = Box::pin(nodes) => return,
-                Ok(_) = needs.wait_for(|needs| !needs.nodes) => {}
+                Ok(()) = needed.changed() => {}
             }
         }
         // Nobody can need them any more.
@@ -393,22 +404,22 @@ impl Member {
 
     /// Watches the reports of causeway-agent while they are needed, until nobody listens any more.
     async fn follow_paths(&self, reconnections: watch::Receiver<Instant>) {
-        let mut needs = self.needs.clone();
-        while needs.wait_for(|needs| needs.paths).await.is_ok() {
+        let mut needed = self.needs_paths.clone();
+        while needed.wait_for(|needed| *needed).await.is_ok() {
             let leases = Api::<Lease>::namespaced(self.client.clone(), path::NAMESPACE);
-            let reports = self.watch_of(leases, &reconnections).labels(format!(
-                "{}={}",
-                labels::MANAGED_BY,
-                path::REPORTER
-            ));
+            let reports = Watch {
+                labels: Some(format!("{}={}", labels::MANAGED_BY, path::REPORTER)),
+                ..self.watch_of(leases, &reconnections)
+            };
             let reports = reports.run(
                 |lease| PathLease::read(&lease),
                 |signal| self.event(MemberEvent::Paths(signal)),
                 self.events.clone(),
             );
+            // The controller ignores reports between the end of a need and the next one.
             tokio::select! {
                 () = Box::pin(reports) => return,
-                Ok(_) = needs.wait_for(|needs| !needs.paths) => {}
+                Ok(()) = needed.changed() => {}
             }
         }
         pending().await
@@ -507,8 +518,11 @@ impl Member {
     ) {
         let exports = served.exports.map(|version| {
             let api = Api::<ServiceExport>::all_with(self.client.clone(), &version);
-            let watch = self.watch_of(api, &reconnections);
-            watch.guarded_by(exports_guard.clone()).run(
+            let watch = Watch {
+                guard: Some(exports_guard.clone()),
+                ..self.watch_of(api, &reconnections)
+            };
+            watch.run(
                 |export| export,
                 |signal| self.event(MemberEvent::Exports(signal)),
                 self.events.clone(),
@@ -516,8 +530,11 @@ impl Member {
         });
         let imports = served.imports.map(|served| {
             let api = Api::<ServiceImport>::all_with(self.client.clone(), &served.version);
-            let watch = self.watch_of(api, &reconnections);
-            watch.guarded_by(imports_guard.clone()).run(
+            let watch = Watch {
+                guard: Some(imports_guard.clone()),
+                ..self.watch_of(api, &reconnections)
+            };
+            watch.run(
                 |import| import,
                 |signal| self.event(MemberEvent::Imports(signal)),
                 self.events.clone(),

@@ -21,8 +21,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use causeway_engine::model::Failure;
-use causeway_engine::observed::DeclaredReach;
-use causeway_engine::observed::shares::ShareFigures;
+use causeway_engine::observed::{Counted, DeclaredReach, ShareResult};
 
 /// Registers the expiry of the certificate that agents verify. Its files are read with each scrape.
 pub fn register_certificate(directory: PathBuf, registry: &mut Registry) {
@@ -385,20 +384,39 @@ impl Metrics {
         set(&gauge, count);
     }
 
-    /// Shows how many services a consumer gets by a farthest tier of that kind; nothing for none.
-    pub fn consumer_tier(&self, cluster: &ClusterName, tier: &'static str, count: usize) {
-        let labels = [of(cluster), ("tier", tier.into())];
-        set_or_remove(&self.consumer_tier, &labels, count);
+    /// Shows the number of services under a label. Labels of tiers and of unreached providers are
+    /// removed with the last service. All results of shares are shown once any has been.
+    pub fn services(&self, counted: Counted, count: usize) {
+        match counted {
+            Counted::Tier(consumer, tier) => {
+                let labels = [of(consumer), ("tier", tier.into())];
+                set_or_remove(&self.consumer_tier, &labels, count);
+            }
+            Counted::Unreached(provider, reason) => {
+                let labels = [of(provider), ("reason", reason.into())];
+                set_or_remove(&self.unreached, &labels, count);
+            }
+            Counted::NotReady(reason) => {
+                let labels = [("reason", reason.into())];
+                set(&self.services_not_ready.get_or_create(&labels), count);
+            }
+            Counted::Shares(result) => {
+                for one in ShareResult::ALL {
+                    let labels = [("result", one.as_str().into())];
+                    let gauge = self.shared_services.get_or_create(&labels);
+                    if one == result {
+                        set(&gauge, count);
+                    }
+                }
+            }
+            // The largest deviation alone is shown.
+            Counted::Deviation(_) => {}
+        }
     }
 
-    /// Shows the figures of all services with shares.
-    pub fn shares(&self, figures: &ShareFigures) {
-        for (result, count) in figures.services {
-            let labels = [("result", result.as_str().into())];
-            set(&self.shared_services.get_or_create(&labels), count);
-        }
-        self.share_deviation
-            .set(figures.deviation as f64 / 10_000.0);
+    /// Shows the largest deviation from a wanted share, in hundredths of a percent.
+    pub fn share_deviation(&self, deviation: u64) {
+        self.share_deviation.set(deviation as f64 / 10_000.0);
     }
 
     /// Shows the network of a Cluster and the way to reach it, in place of those before.
@@ -419,19 +437,6 @@ impl Metrics {
             self.clusters.remove(&before);
         }
         self.clusters.get_or_create(&labels).set(1);
-    }
-
-    /// Shows the number of services that consumers of other networks do not get from a provider;
-    /// nothing of none.
-    pub fn unreached(&self, cluster: &ClusterName, reason: &'static str, count: usize) {
-        let labels = [of(cluster), ("reason", reason.into())];
-        set_or_remove(&self.unreached, &labels, count);
-    }
-
-    /// So many MultiClusterServices are not Ready for that reason.
-    pub fn services_not_ready(&self, reason: &'static str, count: usize) {
-        let labels = [("reason", reason.into())];
-        set(&self.services_not_ready.get_or_create(&labels), count);
     }
 
     /// The watch of a resource of the hub is connected, or is not.
@@ -490,7 +495,6 @@ impl Metrics {
 mod tests {
     use super::*;
     use causeway_engine::model::FailureKind;
-    use causeway_engine::observed::shares::ShareResult;
 
     fn member(name: &str) -> ClusterName {
         ClusterName::try_from(name).unwrap()
@@ -515,23 +519,25 @@ mod tests {
         metrics.propagated(Duration::from_millis(3), None);
         metrics.queue(2, None);
         metrics.write_took("member1", Duration::from_millis(40));
-        metrics.services_not_ready("NoProviders", 3);
         metrics.lease_transitions().read(4);
         metrics.member_state(member1, Connectivity::Syncing);
         metrics.member_state(member1, Connectivity::Synced);
         metrics.member_event(member1, Timestamp::from_millisecond(1_500).unwrap());
         metrics.deletions_suspended("member1", 12);
-        metrics.consumer_tier(member1, "local", 9);
-        metrics.consumer_tier(member1, "local", 0);
-        metrics.consumer_tier(member1, "region", 3);
-        metrics.shares(&ShareFigures {
-            services: [
-                (ShareResult::Met, 3),
-                (ShareResult::Coarse, 1),
-                (ShareResult::NotApplied, 0),
-            ],
-            deviation: 425,
-        });
+        for (counted, count) in [
+            (Counted::NotReady("NoProviders"), 3),
+            (Counted::NotReady("Pending"), 0),
+            (Counted::Tier(member1.clone(), "local"), 9),
+            (Counted::Tier(member1.clone(), "local"), 0),
+            (Counted::Tier(member1.clone(), "region"), 3),
+            (Counted::Shares(ShareResult::Met), 3),
+            (Counted::Unreached(member1.clone(), "NoReach"), 2),
+            (Counted::Unreached(member1.clone(), "EntryPending"), 1),
+            (Counted::Unreached(member1.clone(), "EntryPending"), 0),
+        ] {
+            metrics.services(counted, count);
+        }
+        metrics.share_deviation(425);
         metrics.cluster(member1, &Network::default(), None);
         let ways = [
             DeclaredReach::read("node-ports"),
@@ -540,9 +546,6 @@ mod tests {
         metrics.cluster(member1, &Network::read("edge"), Some(&ways[0]));
         metrics.cluster(&member("member2"), &Network::read("Edge_1"), Some(&ways[1]));
         metrics.cluster(&member("member3"), &Network::read(""), None);
-        metrics.unreached(member1, "NoReach", 2);
-        metrics.unreached(member1, "EntryPending", 1);
-        metrics.unreached(member1, "EntryPending", 0);
         metrics.leader(true);
         let text = shown(&metrics);
         let lines = [
@@ -555,6 +558,7 @@ mod tests {
             "causeway_controller_queue_oldest_seconds 0.0",
             r#"causeway_controller_write_duration_seconds_bucket{le="0.05",cluster="member1"} 1"#,
             r#"causeway_controller_services_not_ready{reason="NoProviders"} 3"#,
+            r#"causeway_controller_services_not_ready{reason="Pending"} 0"#,
             "causeway_controller_lease_transitions 4.0",
             r#"causeway_controller_member_state{cluster="member1",state="synced"} 1"#,
             r#"causeway_controller_member_state{cluster="member1",state="syncing"} 0"#,

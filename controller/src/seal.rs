@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
+use causeway::process::backoff::spread;
 use causeway_engine::seal::Seal;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -13,8 +14,6 @@ use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
-
-use crate::failure::spread;
 
 /// The Secret that holds the key, in the controller's namespace.
 pub const SECRET: &str = "causeway-export-seal";

@@ -25,7 +25,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use causeway::domain::ClusterName;
+use causeway::process::backoff::Backoff;
 use causeway_engine::evidence::relist::DeletionGuard;
 use causeway_engine::model::{Signal, Term};
 use kube::core::Request;
@@ -45,7 +45,6 @@ pub use self::scope::Scope;
 use self::scope::Scoped;
 pub use self::settings::Settings;
 use self::source::Source;
-use crate::failure::Backoff;
 
 mod decoder;
 mod follow;
@@ -58,18 +57,33 @@ mod source;
 
 /// One kind of object of one API server, to be watched.
 pub struct Watch<K, D = Json> {
-    decoder: D,
-    cluster: Arc<str>,
-    api: Api<K>,
-    labels: Option<String>,
-    metadata_only: bool,
-    settings: Settings,
-    reconnect: Option<watch::Receiver<Instant>>,
-    relist_requests: Option<watch::Receiver<RelistRequests>>,
-    never_empty: bool,
-    connect: Option<Connect>,
-    guard: Option<SharedGuard>,
-    unreadable: Counter,
+    /// Reads the objects.
+    pub decoder: D,
+    /// Name of the member in the log; `hub` unless set.
+    pub cluster: Arc<str>,
+    /// The objects.
+    pub api: Api<K>,
+    /// Label selector of the objects; none for all.
+    pub labels: Option<String>,
+    /// Whether only the metadata of the objects is requested; `K` is then a `PartialObjectMeta`.
+    pub metadata_only: bool,
+    /// Time limits and bounds.
+    pub settings: Settings,
+    /// Ends a pause whenever the value changes, and a request that is older than the value: another
+    /// one begins at once. A watch that has begun again meanwhile goes on.
+    pub reconnect: Option<watch::Receiver<Instant>>,
+    /// Requests to list, one whenever a number grows.
+    pub relist_requests: Option<watch::Receiver<RelistRequests>>,
+    /// Whether every API server has an object of this kind: the deletions of an empty list are then
+    /// suspended.
+    pub never_empty: bool,
+    /// Makes clients for second lists.
+    pub connect: Option<Connect>,
+    /// Guard of an earlier watch of the same objects, with which lists are compared.
+    pub guard: Option<SharedGuard>,
+    /// Counts the objects that cannot be read. They are logged and skipped, and missing from
+    /// lists.
+    pub unreadable: Counter,
 }
 
 /// A deletion guard that outlives its watch.
@@ -106,87 +120,6 @@ where
             guard: None,
             unreadable: Counter::default(),
         }
-    }
-
-    /// Names the member in the log; without a name it is the hub.
-    #[must_use]
-    pub fn of_member(self, name: &ClusterName) -> Self {
-        Self {
-            cluster: name.as_str().into(),
-            ..self
-        }
-    }
-
-    /// Only objects whose labels match the selector.
-    #[must_use]
-    pub fn labels(self, selector: impl Into<String>) -> Self {
-        Self {
-            labels: Some(selector.into()),
-            ..self
-        }
-    }
-
-    /// Asks for the objects' metadata alone; `K` is then a `PartialObjectMeta`.
-    #[must_use]
-    pub fn metadata_only(self) -> Self {
-        Self {
-            metadata_only: true,
-            ..self
-        }
-    }
-
-    /// Whenever the value changes, a pause ends, and so does a request that is older than the
-    /// value: another one begins at once. A watch that has begun again meanwhile goes on.
-    #[must_use]
-    pub fn reconnect_on(self, reconnect: watch::Receiver<Instant>) -> Self {
-        Self {
-            reconnect: Some(reconnect),
-            ..self
-        }
-    }
-
-    /// Whenever a number grows, a list is requested.
-    #[must_use]
-    pub fn relist_on(self, requests: watch::Receiver<RelistRequests>) -> Self {
-        Self {
-            relist_requests: Some(requests),
-            ..self
-        }
-    }
-
-    /// Every API server has an object of this kind at least: the deletions of an empty list are
-    /// suspended.
-    #[must_use]
-    pub fn never_empty(self) -> Self {
-        Self {
-            never_empty: true,
-            ..self
-        }
-    }
-
-    /// Second lists are requested by such a client.
-    #[must_use]
-    pub fn confirming_by(self, connect: Connect) -> Self {
-        Self {
-            connect: Some(connect),
-            ..self
-        }
-    }
-
-    /// Compares lists with what an earlier watch of the same objects observed.
-    #[must_use]
-    pub fn guarded_by(self, guard: SharedGuard) -> Self {
-        Self {
-            guard: Some(guard),
-            ..self
-        }
-    }
-
-    /// Counts the objects that cannot be read. They are logged and passed over, and missing from
-    /// lists.
-    #[must_use]
-    pub fn counting(self, unreadable: Counter) -> Self {
-        Self { unreadable, ..self }
     }
 
     /// Runs until the receiver of `events` is gone. Each object goes through `read` as it comes,
@@ -243,6 +176,7 @@ where
             connected_at: None,
             early_ends: 0,
             silent_ends: 0,
+            proof_pause: Duration::ZERO,
             scoped,
             read,
             wrap,
@@ -256,7 +190,7 @@ where
     }
 }
 
-/// A deletion guard that has observed nothing, for [`Watch::guarded_by`].
+/// A deletion guard that has observed nothing, for [`Watch::guard`].
 pub fn new_guard(confirmation_interval: Duration, never_empty: bool) -> SharedGuard {
     let guard = DeletionGuard::new(confirmation_interval, never_empty);
     Arc::new(Mutex::new(guard))

@@ -2,49 +2,26 @@
 //! cheaper than JSON.
 
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
-use causeway_engine::model::{Ack, Failure, SliceId};
+use causeway_engine::model::{Ack, Failure};
 use causeway_wire::protobuf::enveloped;
 use causeway_wire::{Object, encode};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request as HttpRequest, StatusCode};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Client;
 use kube::client::Body;
-use kube::core::{Request, request};
-use kube::{Client, Resource as _};
+use kube::core::request;
 
-use super::{named, post};
+use super::named;
 use crate::encoding::{self, PROTOBUF, PROTOBUF_OR_JSON};
 use crate::failure::{Classify as _, unreadable};
 
-pub(super) async fn create(
-    client: &Client,
-    id: &SliceId,
-    slice: &EndpointSlice,
-) -> Result<Ack, Failure> {
-    let request = |body| requests(id).create(&post(), body);
-    write(client, id, slice, request).await
-}
-
-pub(super) async fn replace(
-    client: &Client,
-    id: &SliceId,
-    slice: &EndpointSlice,
-) -> Result<Ack, Failure> {
-    let request = |body| requests(id).replace(&id.name, &post(), body);
-    write(client, id, slice, request).await
-}
-
-fn requests(id: &SliceId) -> Request {
-    let namespace = Some(&*id.service.namespace);
-    Request::new(EndpointSlice::url_path(&(), namespace))
-}
-
 /// Sends a slice as protobuf, and as JSON where something in between knows only that.
-async fn write(
+pub(super) async fn store(
     client: &Client,
-    id: &SliceId,
     slice: &EndpointSlice,
+    name: &str,
     request: impl Fn(Vec<u8>) -> Result<HttpRequest<Vec<u8>>, request::Error>,
 ) -> Result<Ack, Failure> {
     let request = |body| {
@@ -66,7 +43,7 @@ async fn write(
     let stored = Object::of_answer(&body).map_err(encoding::unreadable)?;
     let stored = SliceDecoder::default().decode(stored);
     let stored = stored.map_err(|error| unreadable(&error))?;
-    let stored = named(stored, &id.name)?;
+    let stored = named(stored, name)?;
     Ok(Ack::Slice(ObservedSlice::from(stored).into()))
 }
 

@@ -1,9 +1,14 @@
+use serde_json::Value;
+
 use super::*;
 use crate::watch::tests::http;
 
+fn object() -> ObjectId {
+    ObjectId::Service(ServiceKey::new("shop", "foo"))
+}
+
 #[tokio::test]
 async fn deletion_counts_only_where_the_api_server_names_the_object() {
-    let key = ServiceKey::new("shop", "foo");
     let observed = ObservedVersion {
         uid: "1".into(),
         resource_version: "5".into(),
@@ -15,7 +20,7 @@ async fn deletion_counts_only_where_the_api_server_names_the_object() {
         (None, Some(FailureKind::NotServed)),
     ] {
         let (client, mut requests, _accepting) = http::listen().await;
-        let operation = Operation::DeleteService(key.clone(), observed.clone());
+        let write = Write::new(object(), Operation::Delete(observed.clone()));
         let deadline = Duration::from_secs(10);
         let answer = async {
             let asked = requests.recv().await.unwrap();
@@ -24,7 +29,7 @@ async fn deletion_counts_only_where_the_api_server_names_the_object() {
                 None => asked.answer(404, "<html>404 page not found</html>").await,
             }
         };
-        let (ack, ()) = tokio::join!(apply(&client, &operation, deadline), answer);
+        let (ack, ()) = tokio::join!(apply(&client, &write, deadline), answer);
         assert_eq!(ack.err().map(|failure| failure.kind), kind, "{named:?}");
     }
 }
@@ -70,9 +75,9 @@ async fn deletion_counts_only_by_a_success_or_the_object() {
             uid: "1".into(),
             resource_version: "5".into(),
         };
-        let operation = Operation::DeleteService(ServiceKey::new("shop", "foo"), observed);
+        let write = Write::new(object(), Operation::Delete(observed));
         let answer = async { requests.recv().await.unwrap().answer(200, &body).await };
-        let (ack, ()) = tokio::join!(apply(&client, &operation, Duration::from_secs(10)), answer);
+        let (ack, ()) = tokio::join!(apply(&client, &write, Duration::from_secs(10)), answer);
         let kind = ack.err().map(|failure| failure.kind);
         assert_eq!(kind, (!counts).then_some(FailureKind::Other), "{body}");
     }
@@ -92,9 +97,9 @@ async fn patch_counts_only_by_the_object_of_its_name() {
         ("{}", false),
     ] {
         let (client, mut requests, _accepting) = http::listen().await;
-        let operation = Operation::PatchService(ServiceKey::new("shop", "foo"), Value::Null);
+        let write = Write::new(object(), Operation::Patch(Value::Null));
         let answer = async { requests.recv().await.unwrap().answer(200, body).await };
-        let (ack, ()) = tokio::join!(apply(&client, &operation, Duration::from_secs(10)), answer);
+        let (ack, ()) = tokio::join!(apply(&client, &write, Duration::from_secs(10)), answer);
         let kind = ack.err().map(|failure| failure.kind);
         assert_eq!(kind, (!counts).then_some(FailureKind::Other), "{body}");
     }

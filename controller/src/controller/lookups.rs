@@ -65,7 +65,8 @@ impl Controller {
             tasks,
             ..
         } = &mut self.parts;
-        for (target, slice) in write_queue.take_writer_lookups(&Item::Service(key.clone())) {
+        let item = Item::Service(key.clone());
+        for (target, slice) in write_queue.write_conflicts.take_lookups(&item) {
             if let TargetCluster::Member(cluster) = target
                 && let Some(EventClient { client, .. }) = fleet.client(&cluster)
             {

@@ -228,7 +228,7 @@ impl Controller {
         }
         if let MemberEvent::VersionChanged(_) = &event {
             let cluster = TargetCluster::Member(name.clone());
-            self.parts.write_queue.end_conflicts(&cluster);
+            self.parts.write_queue.write_conflicts.end(&cluster);
         }
         let suspended = |controller: &Self| {
             let member = controller.parts.index.member(name);

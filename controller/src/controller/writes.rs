@@ -52,7 +52,7 @@ impl Controller {
                 let (deadline, leadership) = (*write_deadline, leadership.clone());
                 self.writes.spawn(async move {
                     let begun = Instant::now();
-                    let answer = apply(&client, dispatch.write.operation(), deadline);
+                    let answer = apply(&client, &dispatch.write, deadline);
                     let answer = while_leading(&leadership, answer).await?;
                     let result = WriteResult { dispatch, answer };
                     let taken = begun.elapsed();
@@ -196,8 +196,8 @@ impl Controller {
         });
         let (target, item) = (TargetCluster::Member(cluster), Item::Service(key));
         let object = ObjectId::Slice(slice);
-        let write_queue = &mut self.parts.write_queue;
-        if write_queue.note_writer(&target, &object, manager.as_deref()) {
+        let conflicts = &mut self.parts.write_queue.write_conflicts;
+        if conflicts.note_writer(&target, &object, manager.as_deref()) {
             let conflict = ObjectConflict { object, manager };
             let text = conflict.to_string();
             self.report_conflict(&target, &item, &conflict.object, text);

@@ -90,10 +90,9 @@ fn failure(error: &AskError) -> Failure {
             };
             Failure::quoting(kind, "its agent gives no credentials", reason)
         }
-        AskError::NoCertificate
-        | AskError::Identity(_)
-        | AskError::Foreign(_)
-        | AskError::Malformed => Failure::new(FailureKind::Invalid, error.to_string()),
+        AskError::Identity(_) | AskError::Foreign(_) | AskError::Malformed => {
+            Failure::new(FailureKind::Invalid, error.to_string())
+        }
     }
 }
 

@@ -87,20 +87,3 @@ fn refusals_by_replicas_of_the_tunnel_that_differ_in_details_are_one_failure() {
     let of_agent = [one, other].map(|detail| refused(http::StatusCode::BAD_GATEWAY, detail));
     assert_ne!(of_agent[0], of_agent[1]);
 }
-
-#[test]
-fn pauses_double_up_to_the_last_one_and_begin_again() {
-    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
-    for whole in [
-        200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000,
-    ] {
-        let whole = Duration::from_millis(whole);
-        let pause = backoff.pause();
-        assert!(
-            pause >= whole / 2 && pause <= whole,
-            "{pause:?} of {whole:?}"
-        );
-    }
-    backoff.reset();
-    assert!(backoff.pause() <= Duration::from_millis(200));
-}

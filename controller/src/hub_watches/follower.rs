@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::discovery::Discovery;
 use super::report::Report;
 use crate::event::Event;
-use crate::lookup::{self, Resources};
+use crate::lookup::{self, Resources, UnservedResources};
 use crate::watch::{Connect, RelistRequests, Settings, Watch};
 
 /// Maximum time of a discovery request.
@@ -115,7 +115,12 @@ impl Follower {
         }
         if !is_unserved {
             let Self { client, uid, .. } = self;
-            lookup::prove_unserved(client, uid, kind.group, &unserved, DEADLINE).await?;
+            let unserved = UnservedResources {
+                group: kind.group,
+                versions: &unserved,
+                plurals: &[kind.plural],
+            };
+            lookup::prove_unserved(client, uid, unserved, DEADLINE).await?;
         }
         Ok(None)
     }
@@ -137,19 +142,15 @@ impl Follower {
             return events.closed().await;
         };
         let api = (kind.api)(self.client.clone(), version);
-        let watch = Watch::new(api, Settings::default());
-        let watch = match &kind.selector {
-            Some(selector) => watch.labels(selector),
-            None => watch,
-        };
-        let watch = match kind.metadata_only {
-            true => watch.metadata_only(),
-            false => watch,
+        let watch = Watch {
+            labels: kind.selector.clone(),
+            metadata_only: kind.metadata_only,
+            connect: Some(self.connect.clone()),
+            relist_requests: Some(self.relist_requests.clone()),
+            unreadable: self.unreadable.clone(),
+            ..Watch::new(api, Settings::default())
         };
         watch
-            .confirming_by(self.connect.clone())
-            .relist_on(self.relist_requests.clone())
-            .counting(self.unreadable.clone())
             .run(
                 |object| (kind.read)(object),
                 |signal| {

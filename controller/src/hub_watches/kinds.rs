@@ -1,8 +1,9 @@
 //! The kinds that not every hub serves.
 
+use causeway::api::karmada::Work;
 use causeway::api::multicluster::{GROUP, ServiceExport, ServiceImport, Version};
 use causeway::api::{ClusterProfile, DNSEndpoint, labels};
-use causeway_engine::model::{HubEvent, HubExport, HubImport, Profile, ServiceWork, Work};
+use causeway_engine::model::{HubEvent, HubExport, HubImport, Profile, ServiceWork};
 use kube::Api;
 use kube::core::PartialObjectMeta;
 
@@ -20,7 +21,7 @@ pub(super) fn selector() -> String {
 }
 
 /// The Works that may propagate a service, as a kind that the hub may serve.
-pub(super) fn works() -> Kind<Work, ServiceWork> {
+pub(super) fn works() -> Kind<PartialObjectMeta<Work>, ServiceWork> {
     Kind {
         group: "work.karmada.io",
         versions: &["v1alpha1"],

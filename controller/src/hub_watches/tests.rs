@@ -157,6 +157,30 @@ async fn works_are_watched_once_the_hub_serves_them() {
 }
 
 #[tokio::test]
+async fn kind_of_an_unknown_version_is_not_reported_as_unserved() {
+    const NEWER: &str = "/apis/work.karmada.io/v1beta1";
+    let newer_groups = SERVED_GROUPS.replace("v1alpha1", "v1beta1");
+    let (client, requests, _accepting) = http::listen().await;
+    let mut followed = Followed::by(client, requests);
+    for (listed, last) in [(&*newer_groups, NEWER), (OTHER_GROUPS, KUBE_SYSTEM)] {
+        for path in [ASKED, "/apis", last] {
+            let asked = followed.requests.recv().await.unwrap();
+            assert_eq!((&*asked.path, followed.events.len()), (path, 0));
+            match path {
+                "/apis" => asked.answer(200, listed).await,
+                NEWER => asked.answer(200, SERVED).await,
+                KUBE_SYSTEM => asked.answer(200, r#"{"metadata":{"uid":"hub"}}"#).await,
+                _ => asked.answer(404, "<html>404</html>").await,
+            }
+        }
+    }
+    assert!(matches!(
+        followed.reported().await,
+        HubEvent::WorksServed(false)
+    ));
+}
+
+#[tokio::test]
 async fn resource_that_the_hub_does_not_serve_has_no_metric() {
     let metrics = Metrics::default();
     let shows_watch = || {

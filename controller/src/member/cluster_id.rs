@@ -7,9 +7,10 @@ use causeway_engine::model::{Failure, ReportedId};
 use kube::Client;
 use serde::Deserialize;
 
-use crate::lookup::{self, Found};
+use crate::lookup::{self, Found, UnservedResources};
 
 const GROUP: &str = "about.k8s.io";
+const PLURAL: &str = "clusterproperties";
 
 /// Versions of the kind, in the order in which they are tried. kubernetes-sigs/about-api serves the
 /// first two; the KEP writes the last.
@@ -39,7 +40,7 @@ pub(super) async fn read(
     deadline: Duration,
 ) -> Result<ReportedId, Failure> {
     for version in VERSIONS {
-        let path = format!("/apis/{GROUP}/{version}/clusterproperties/{CLUSTER_ID_PROPERTY}");
+        let path = format!("/apis/{GROUP}/{version}/{PLURAL}/{CLUSTER_ID_PROPERTY}");
         match lookup::object::<ClusterProperty>(client, &path, CLUSTER_ID_PROPERTY, deadline)
             .await?
         {
@@ -48,7 +49,12 @@ pub(super) async fn read(
             Found::Unserved => {}
         }
     }
-    lookup::prove_unserved(client, uid, GROUP, &VERSIONS, deadline).await?;
+    let unserved = UnservedResources {
+        group: GROUP,
+        versions: &VERSIONS,
+        plurals: &[PLURAL],
+    };
+    lookup::prove_unserved(client, uid, unserved, deadline).await?;
     Ok(ReportedId::Absent)
 }
 

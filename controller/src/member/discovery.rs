@@ -3,8 +3,9 @@
 //!
 //! It needs small requests: the resources of one version, and of the next if that is not served. A
 //! kind counts as not served only if the member proves that in the same look
-//! ([`lookup::prove_unserved`]). The fields of a ServiceImport are in the OpenAPI document, which
-//! any account may read; it is requested when the served versions change.
+//! ([`lookup::prove_unserved`]); looks that observe the same again need no proof. The fields of a
+//! ServiceImport are in the OpenAPI document, which any account may read; it is requested when the
+//! served versions change.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 
 use self::schema::{Document, Fields, Schema};
 use self::versions::Versions;
-use crate::lookup::{self, Resources};
+use crate::lookup::{self, Resources, UnservedResources};
 
 mod schema;
 mod versions;
@@ -112,12 +113,19 @@ impl Discovery {
                 Some(resources) => versions.note(version, &resources),
                 None => unserved.push(version.as_str()),
             }
-            if versions.are_complete() {
+            if versions.missing().is_empty() {
                 return Ok(versions);
             }
         }
-        let Self { client, uid, .. } = self;
-        lookup::prove_unserved(client, uid, GROUP, &unserved, self.deadline).await?;
+        if *self.versions.served() != versions {
+            let Self { client, uid, .. } = self;
+            let unserved = UnservedResources {
+                group: GROUP,
+                versions: &unserved,
+                plurals: &versions.missing(),
+            };
+            lookup::prove_unserved(client, uid, unserved, self.deadline).await?;
+        }
         Ok(versions)
     }
 

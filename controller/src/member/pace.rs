@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::failure::spread;
+use causeway::process::backoff::spread;
 
 /// Maximum pause after the first failure. It doubles with each further one in a row. Many members
 /// fail at once where what they have in common restarts, such as causeway-tunnel: each is noticed

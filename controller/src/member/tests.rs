@@ -11,8 +11,11 @@ use crate::watch::tests::http::{self, PATIENCE, Received};
 /// An API server with nothing but a Service and a Namespace; what it answers can be changed.
 struct Server {
     answers: Arc<Mutex<Answers>>,
+    /// Paths of all requests.
+    asked: watch::Receiver<Vec<String>>,
     events: mpsc::Receiver<Event>,
-    needs: watch::Sender<Needs>,
+    needs_nodes: watch::Sender<bool>,
+    needs_paths: watch::Sender<bool>,
     _relist_requests: watch::Sender<RelistRequests>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -56,9 +59,11 @@ impl Server {
         let (client, mut requests, accepting) = http::listen().await;
         let answers = Arc::new(Mutex::new(answers));
         let current = answers.clone();
+        let (paths, asked) = watch::channel(Vec::new());
         let answering = tokio::spawn(async move {
             let mut watches = Vec::new();
             while let Some(mut asked) = requests.recv().await {
+                paths.send_modify(|all| all.push(asked.path.clone()));
                 if asked.query.contains_key("watch") {
                     asked.accept().await;
                     watches.push(asked);
@@ -76,7 +81,8 @@ impl Server {
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
         let (requests, relist_requests) = watch::channel(RelistRequests::default());
-        let (needs, needed) = watch::channel(Needs::default());
+        let (needs_nodes, nodes_needed) = watch::channel(false);
+        let (needs_paths, paths_needed) = watch::channel(false);
         let (_, slice_scope) = watch::channel(Some(SliceScope::All));
         let member = Member {
             name,
@@ -85,25 +91,21 @@ impl Server {
             generation: 1,
             events: tell,
             relist_requests,
-            needs: needed,
+            needs_nodes: nodes_needed,
+            needs_paths: paths_needed,
             slice_scope,
             settings,
         };
         let running = tokio::spawn(member.run());
         Self {
             answers,
+            asked,
             events,
-            needs,
+            needs_nodes,
+            needs_paths,
             _relist_requests: requests,
             tasks: vec![accepting, answering, running],
         }
-    }
-
-    fn needs_nodes(&self, nodes: bool) {
-        self.needs.send_replace(Needs {
-            nodes,
-            ..Needs::default()
-        });
     }
 
     fn change(&self, change: impl FnOnce(&mut Answers)) {
@@ -197,6 +199,8 @@ async fn answer(answers: &Mutex<Answers>, asked: Received) {
         path if path.starts_with("/apis/about.k8s.io/") => {
             asked.answer(404, "404 page not found").await;
         }
+        "/apis/multicluster.x-k8s.io/v1" => asked.answer(200, NEWER_EXPORTS).await,
+        "/apis/multicluster.x-k8s.io/v2" => asked.answer(200, OTHER_KIND).await,
         path if path.starts_with("/apis/multicluster.x-k8s.io/") && may_discover => {
             asked.answer(404, "404 page not found").await;
         }
@@ -249,11 +253,30 @@ async fn nodes_are_watched_only_while_they_are_needed() {
     server.tells(all.collect()).await;
     let nodes = ["nodes: 1", "nodes watched"].map(ToOwned::to_owned);
     for _ in 0..2 {
-        server.needs_nodes(true);
+        server.needs_nodes.send_replace(true);
         server.tells(nodes.to_vec()).await;
-        server.needs_nodes(false);
+        server.needs_nodes.send_replace(false);
         // The member has its turn.
         tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn need_that_ends_and_comes_back_at_once_lists_again() {
+    let mut server = Server::engaged(WELL).await;
+    let first = ["is one", "answers true"].map(ToOwned::to_owned);
+    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
+    server.tells(all.collect()).await;
+    for (need, reported) in [
+        (server.needs_nodes.clone(), ["nodes: 1", "nodes watched"]),
+        (server.needs_paths.clone(), ["paths: 0", "paths watched"]),
+    ] {
+        for _ in 0..2 {
+            // The member has no turn between the two.
+            need.send_replace(false);
+            need.send_replace(true);
+            server.tells(reported.map(ToOwned::to_owned).to_vec()).await;
+        }
     }
 }
 
@@ -264,7 +287,7 @@ async fn forbidden_nodes_leave_other_watches_running() {
         ..WELL
     };
     let mut server = Server::engaged(answers).await;
-    server.needs_nodes(true);
+    server.needs_nodes.send_replace(true);
     let first = ["is one", "answers true", "nodes failed: forbidden: no"].map(ToOwned::to_owned);
     let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
     server.tells(all.collect()).await;
@@ -291,13 +314,20 @@ async fn forbidden_discovery_leaves_other_watches_running() {
 /// Whoever answers 404 to everything does not list the API groups.
 #[tokio::test]
 async fn absent_definitions_are_not_reported_without_proof() {
+    let [served, in_v1, in_v3] = ["v1alpha1", "v1", "v3"].map(group_in);
+    let versions = [r#"{"version":"v3"}"#; 17].join(",");
+    let group = format!(r#"{{"name":"multicluster.x-k8s.io","versions":[{versions}]}}"#);
+    let in_many: &str = format!(r#"{{"groups":[{group}]}}"#).leak();
     for (of_groups, why) in [
         (
             (404, "<html>404 page not found</html>"),
             "not serve the resource",
         ),
         ((200, r#"{"groups":[]}"#), "contradicts itself"),
-        ((200, SERVED), "contradicts itself"),
+        ((200, served), "contradicts itself"),
+        ((200, in_v1), "it serves serviceexports in v1"),
+        ((200, in_v3), "contradicts itself"),
+        ((200, in_many), "serves more than 16 versions"),
     ] {
         let mut server = Server::engaged(Answers { of_groups, ..WELL }).await;
         assert_eq!(server.reported().await, "is one");
@@ -315,8 +345,41 @@ async fn absent_definitions_are_not_reported_without_proof() {
     }
 }
 
-const SERVED: &str = r#"{"groups":[{"name":"multicluster.x-k8s.io","versions":
-    [{"groupVersion":"multicluster.x-k8s.io/v1alpha1","version":"v1alpha1"}]}]}"#;
+/// Returns the list of API groups of a server with one version of the Multi-Cluster Services API.
+fn group_in(version: &str) -> &'static str {
+    let of_version = r#"{"groups":[{"name":"multicluster.x-k8s.io","versions":
+        [{"groupVersion":"multicluster.x-k8s.io/VERSION","version":"VERSION"}]}]}"#;
+    of_version.replace("VERSION", version).leak()
+}
+
+const NEWER_EXPORTS: &str = r#"{"kind":"APIResourceList","resources":[{"name":"serviceexports"}]}"#;
+const OTHER_KIND: &str = r#"{"kind":"APIResourceList","resources":[{"name":"clusterprofiles"}]}"#;
+
+#[tokio::test]
+async fn other_kind_of_the_group_does_not_hide_that_exports_are_absent() {
+    let of_groups = (200, group_in("v2"));
+    let mut server = Server::engaged(Answers { of_groups, ..WELL }).await;
+    let first = ["is one", "answers true"].map(ToOwned::to_owned);
+    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
+    server.tells(all.collect()).await;
+}
+
+#[tokio::test]
+async fn definitions_that_stay_absent_are_proven_absent_twice_only() {
+    let answers = Answers {
+        id: Ok("eu-1"),
+        ..WELL
+    };
+    let mut server = Server::engaged(answers).await;
+    let first = ["is one", "answers true", r#"has Valid("eu-1")"#].map(ToOwned::to_owned);
+    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
+    server.tells(all.collect()).await;
+    let requests = |all: &Vec<String>, path: &str| all.iter().filter(|one| *one == path).count();
+    let looks = |all: &Vec<String>| requests(all, "/apis/multicluster.x-k8s.io/v1alpha1");
+    let asked = timeout(PATIENCE, server.asked.wait_for(|all| looks(all) > 5)).await;
+    let asked = asked.expect("no looks in time").expect("a server");
+    assert_eq!(requests(&asked, "/apis"), 2);
+}
 
 #[tokio::test]
 async fn unreadable_version_leaves_the_member_unknown() {

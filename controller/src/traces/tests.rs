@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use causeway::domain::ClusterName;
-use causeway_engine::model::{FailureKind, Operation, TargetCluster, Write};
+use causeway_engine::model::{FailureKind, ObjectId, Operation, TargetCluster, Write};
 use opentelemetry::Value;
 use opentelemetry::global::BoxedTracer;
 use opentelemetry::trace::{SpanId, Status, TracerProvider as _};
@@ -61,7 +61,10 @@ fn dispatch(cluster: &str) -> Dispatch {
         target: TargetCluster::Member(ClusterName::try_from(cluster).unwrap()),
         generation: 0,
         item: Item::Service(key()),
-        write: Write::new(Operation::CreateService(key(), Box::default())),
+        write: Write::new(
+            ObjectId::Service(key()),
+            Operation::Create(serde_json::Value::Null),
+        ),
     }
 }
 

@@ -4,6 +4,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use causeway::process::backoff::{Backoff, spread};
 use causeway_engine::evidence::relist::{Conclusion, DeletionGuard, ObservedObject};
 use causeway_engine::model::slice::ServiceNames;
 use causeway_engine::model::{Failure, FailureKind, Signal, Term};
@@ -20,7 +21,7 @@ use super::relist_requests::{Connect, RelistRequests};
 use super::scope::{Joined, Joining, Scoped};
 use super::source::{Read, Source};
 use crate::encoding::{self, Progress};
-use crate::failure::{Backoff, classify, spread};
+use crate::failure::classify;
 
 /// A watch that lived this long was a good one.
 const STEADY: Duration = Duration::from_secs(5);
@@ -31,6 +32,8 @@ const CATCHING_UP: Duration = Duration::from_secs(1);
 const EARLY_ENDS_LOGGED: u32 = 5;
 /// Number of silent watches in a row after which they are logged.
 const SILENT_ENDS_LOGGED: u32 = 2;
+/// Maximum of [`Follower::proof_pause`].
+const PROOF_PAUSE_MAX: Duration = Duration::from_secs(600);
 /// The buffer for an event is given back when one longer than this has been read.
 const KEPT_BUFFER: usize = 256 * 1024;
 /// Bytes of an event around the object.
@@ -86,6 +89,9 @@ pub(super) struct Follower<K, D, R, W, T, E> {
     pub(super) early_ends: u32,
     /// Number of watches in a row that ended in silence, since the last event.
     pub(super) silent_ends: u32,
+    /// Pause, besides the confirmation interval, before the next second list. It grows with each
+    /// one that an unreadable object keeps from being proof.
+    pub(super) proof_pause: Duration,
     /// Names that it covers, where it does not cover all.
     pub(super) scoped: Option<Scoped<K, T, E>>,
     pub(super) read: R,
@@ -198,8 +204,10 @@ where
         let present = objects.iter().map(|(object, _)| *object).collect();
         let unread = objects.iter().filter(|(_, object)| object.is_none());
         let unread: Vec<_> = unread.map(|((id, _), _)| *id).collect();
+        let is_readable_again =
+            unread.is_empty() && !std::mem::take(&mut self.proof_pause).is_zero();
         // An object that cannot be read exists: only a person confirms deletions by such a list.
-        let mut guard = self.guard();
+        let mut guard = locked(&self.guard);
         let is_proof = unread.is_empty() || guard.is_confirmed_by_person();
         let keeps = guard.has_observed(unread.into_iter());
         let lacks = guard.is_lacking(&present);
@@ -211,6 +219,13 @@ where
             && !is_proof
         {
             *confirms = false;
+            // The object is unreadable until somebody corrects it.
+            let interval = self.source.settings.confirmation_interval;
+            self.proof_pause = (2 * self.proof_pause + interval).min(PROOF_PAUSE_MAX);
+            guard.request_second_list(now + self.proof_pause);
+        }
+        // The list that waits out the pause may prove something now.
+        if is_readable_again && guard.relist_at().is_some() {
             guard.request_second_list(now);
         }
         (conclusion, keeps && !lacks)

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use causeway::process::backoff::Backoff;
 use causeway_engine::model::slice::{ServiceNames, SliceScope, selector_of};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -18,7 +19,6 @@ use super::Settings;
 use super::decoder::Decoder;
 use super::list::Objects;
 use super::source::Source;
-use crate::failure::Backoff;
 
 /// Time between two changes of the selector. An API server reads all objects of the kind for each.
 const PAUSE: Duration = Duration::from_secs(1);

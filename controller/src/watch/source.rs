@@ -101,10 +101,10 @@ where
         turn.ok()?.ok()
     }
 
-    /// The version of the API server's most recent state.
+    /// Requests the version of the API server's most recent state. A list has it whatever its
+    /// selector. With a selector, the API server reads objects until one matches.
     pub(super) async fn newest(&self) -> Result<String, Failure> {
         let params = ListParams {
-            label_selector: self.labels.clone(),
             limit: Some(1),
             ..ListParams::default()
         };

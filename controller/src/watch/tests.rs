@@ -9,6 +9,7 @@ use kube::ResourceExt as _;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tracing::Level;
 
 use self::http::{PATIENCE, Received, status};
 use super::*;
@@ -52,12 +53,14 @@ impl Server {
         let (relist_requests, relist_on) = watch::channel(RelistRequests::default());
         let (tell, signals) = mpsc::channel(8);
         let unreadable = Counter::default();
-        let watch = Watch::new(services, settings)
-            .reconnect_on(reconnections)
-            .relist_on(relist_on)
-            .confirming_by(connect)
-            .guarded_by(guard)
-            .counting(unreadable.clone());
+        let watch = Watch {
+            reconnect: Some(reconnections),
+            relist_requests: Some(relist_on),
+            connect: Some(connect),
+            guard: Some(guard),
+            unreadable: unreadable.clone(),
+            ..Watch::new(services, settings)
+        };
         let watching = tokio::spawn(watch.run(|service| service.name_any(), |signal| signal, tell));
         Self {
             requests,
@@ -302,6 +305,72 @@ async fn list_with_an_unreadable_object_confirms_nothing() {
 }
 
 #[tokio::test]
+async fn second_lists_that_prove_nothing_become_rarer() {
+    let interval = Duration::from_millis(50);
+    let guard = new_guard(interval, false);
+    let settings = Settings {
+        confirmation_interval: interval,
+        ..Settings::default()
+    };
+    let mut server = Server::guarded_by(guard.clone(), settings).await;
+    let odd = [service("foo", 5), odd_service("bar", 6)];
+    let odd = list(&odd, "7", "");
+    server.asked_for_list().await.answer(200, &odd).await;
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    let mut first = server.asked_to_watch_from("7").await;
+    first.accept().await;
+    assert_eq!(server.reported().await, "Connected");
+    server.request_second_list();
+    for intervals in [2, 4, 8] {
+        let mut watch = server.asked_to_watch_from("7").await;
+        watch.accept().await;
+        assert_eq!(server.reported().await, "Connected");
+        let asked = server.asked_for_list().await;
+        let begun = Instant::now();
+        asked.answer(200, &odd).await;
+        assert_eq!(server.reported().await, r#"Applied("foo")"#);
+        assert_eq!(server.reported().await, "DeletionsSuspended(0)");
+        let due = guard.lock().unwrap().relist_at().expect("a second list");
+        assert!(due >= (begun + interval * intervals).into_std());
+    }
+}
+
+#[tokio::test]
+async fn readable_list_ends_the_pause_before_a_second_list() {
+    let retry = Duration::from_millis(1);
+    let settings = Settings {
+        first_retry: retry,
+        confirmation_interval: Duration::from_secs(600),
+        ..Settings::default()
+    };
+    let mut server = Server::guarded_by(new_guard(retry, false), settings).await;
+    let odd = list(&[service("foo", 5), odd_service("bar", 6)], "7", "");
+    server.asked_for_list().await.answer(200, &odd).await;
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    let mut first = server.asked_to_watch_from("7").await;
+    first.accept().await;
+    assert_eq!(server.reported().await, "Connected");
+    server.request_second_list();
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    assert_eq!(server.reported().await, "Connected");
+    server.asked_for_list().await.answer(200, &odd).await;
+    assert_eq!(server.reported().await, r#"Applied("foo")"#);
+    assert_eq!(server.reported().await, "DeletionsSuspended(0)");
+    let expired = server.asked_to_watch_from("7").await;
+    expired.refuse(410, "Expired", "too old").await;
+    let whole = list(&[service("foo", 5), service("bar", 8)], "8", "");
+    server.asked_for_list().await.answer(200, &whole).await;
+    assert_eq!(server.reported().await, r#"Listed(["foo", "bar"])"#);
+    let mut watch = server.asked_to_watch_from("8").await;
+    watch.accept().await;
+    assert_eq!(server.reported().await, "Connected");
+    server.asked_for_list().await.answer(200, &whole).await;
+    assert_eq!(server.reported().await, r#"Listed(["foo", "bar"])"#);
+    assert_eq!(server.reported().await, "Confirmed");
+}
+
+#[tokio::test]
 async fn list_with_expired_pages_restarts_and_is_never_partial() {
     let mut server = Server::watched().await;
     server
@@ -428,16 +497,16 @@ async fn expired_watch_does_not_end_an_outage() {
     assert_eq!(server.reported().await, "Connected");
 }
 
-/// Counts the warnings of a thread.
-struct Warnings(Arc<AtomicUsize>);
+/// Counts the log lines of a thread, of that level or worse.
+pub(crate) struct Logged(pub(crate) Level, pub(crate) Arc<AtomicUsize>);
 
-impl tracing::Subscriber for Warnings {
+impl tracing::Subscriber for Logged {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::WARN
+        *metadata.level() <= self.0
     }
 
     fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.1.fetch_add(1, Ordering::Relaxed);
     }
 
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
@@ -456,7 +525,7 @@ impl tracing::Subscriber for Warnings {
 #[tokio::test]
 async fn watches_that_end_early_are_logged_once() {
     let warnings = Arc::<AtomicUsize>::default();
-    let _guard = tracing::subscriber::set_default(Warnings(warnings.clone()));
+    let _guard = tracing::subscriber::set_default(Logged(Level::WARN, warnings.clone()));
     let mut server = Server::watched().await;
     server.settled().await.end().await;
     for ends in 1..=8 {
@@ -594,7 +663,7 @@ async fn watch_without_bookmarks_reconnects_before_it_fails() {
 #[tokio::test]
 async fn watches_silent_on_new_connections_are_logged_once() {
     let warnings = Arc::<AtomicUsize>::default();
-    let _guard = tracing::subscriber::set_default(Warnings(warnings.clone()));
+    let _guard = tracing::subscriber::set_default(Logged(Level::WARN, warnings.clone()));
     let mut server = Server::watched_with(Settings {
         silence: Duration::from_millis(500),
         ..Settings::default()

@@ -5,6 +5,11 @@ use causeway_engine::evidence::discovery::DebouncedDiscovery;
 
 use crate::lookup::Resources;
 
+/// Plural of ServiceExport.
+const SERVICE_EXPORTS: &str = "serviceexports";
+/// Plural of ServiceImport.
+const SERVICE_IMPORTS: &str = "serviceimports";
+
 /// The version in which each kind is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Versions {
@@ -28,17 +33,22 @@ impl Versions {
     /// Notes what the API server has in a version; a kind that was found in an earlier one stays
     /// there.
     pub(super) fn note(&mut self, version: Version, resources: &Resources) {
-        if resources.has("serviceexports") {
+        if resources.has(SERVICE_EXPORTS) {
             self.exports.get_or_insert(version);
         }
-        if resources.has("serviceimports") {
+        if resources.has(SERVICE_IMPORTS) {
             self.imports.get_or_insert(version);
         }
     }
 
-    /// Whether both kinds were found.
-    pub(super) fn are_complete(self) -> bool {
-        self.exports.is_some() && self.imports.is_some()
+    /// Returns the plurals of the kinds that were not found.
+    pub(super) fn missing(self) -> Vec<&'static str> {
+        let kinds = [
+            (self.exports, SERVICE_EXPORTS),
+            (self.imports, SERVICE_IMPORTS),
+        ];
+        let missing = kinds.into_iter().filter(|(version, _)| version.is_none());
+        missing.map(|(_, plural)| plural).collect()
     }
 
     /// Whether a version that was served is not.

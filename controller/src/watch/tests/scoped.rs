@@ -135,6 +135,17 @@ async fn new_name_is_listed_alone_while_the_watch_goes_on() {
 }
 
 #[tokio::test]
+async fn newest_version_is_requested_without_a_selector() {
+    let (mut server, watch) = Scoped::watched().await;
+    watch.end().await;
+    let asked = server.asked().await;
+    assert!(asked.asks_for_the_newest(), "{:?}", asked.query);
+    assert!(!asked.query.contains_key("labelSelector"));
+    asked.answer(200, &list(&[], "10", "")).await;
+    server.watches("a", "10").await;
+}
+
+#[tokio::test]
 async fn watch_that_is_ahead_of_the_list_of_a_new_name_goes_back() {
     let (mut server, mut watch) = Scoped::watched().await;
     server.wants(&["a", "b"]);
