@@ -8,10 +8,11 @@ mod enrolment;
 mod servers;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use causeway::process::backoff::Backoff;
 use causeway::process::supervise::{Tasks, with_causes};
 use hyper_util::client::proxy::matcher::Matcher;
-use ring::rand::{SecureRandom, SystemRandom};
 use rustls::ClientConfig;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -20,7 +21,6 @@ use tokio_util::task::TaskTracker;
 
 use self::connection::ConnectionError;
 use self::servers::Servers;
-use crate::backoff::{Backoff, LONGEST, LONGEST_CUT_OFF};
 use crate::credentials::Credentials;
 use crate::splice::Shared;
 use crate::tokens::Issuer;
@@ -28,6 +28,13 @@ use crate::tokens::Issuer;
 pub use self::api_server::{AccessError, ApiServer};
 pub use self::dial::{Address, AddressError};
 pub use self::enrolment::Enrolment;
+
+/// Bound of the first pause between attempts to connect.
+const FIRST: Duration = Duration::from_millis(500);
+/// Maximum pause of a process that works meanwhile.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Maximum pause of an agent without a connection: its member is unreachable.
+const LONGEST_CUT_OFF: Duration = Duration::from_secs(5);
 
 /// Both ends that an agent joins.
 #[derive(Debug)]
@@ -111,15 +118,15 @@ impl Agent {
 
 /// Connects whenever a further replica is needed. Never ends.
 async fn connect(agent: &Arc<Inner>) {
-    let mut backoff = Backoff::default();
+    let mut backoff = Backoff::new(FIRST, LONGEST);
     // Agents of one name beyond the maximum replace each other.
-    let mut after_short = Backoff::default();
+    let mut after_short = Backoff::new(FIRST, LONGEST);
     let mut last = String::new();
     loop {
         agent.servers.needed().await;
         let lost = agent.servers.take_lost();
         if lost.has_stayed {
-            after_short.succeeded();
+            after_short.reset();
         }
         if lost.was_short {
             pause(&agent.servers, &mut after_short).await;
@@ -146,7 +153,7 @@ async fn connect(agent: &Arc<Inner>) {
         };
         match is_new {
             true => {
-                backoff.succeeded();
+                backoff.reset();
                 last.clear();
             }
             false => pause(&agent.servers, &mut backoff).await,
@@ -159,10 +166,10 @@ async fn connect(agent: &Arc<Inner>) {
 async fn pause(servers: &Servers, backoff: &mut Backoff) {
     match servers.is_connected() {
         true => tokio::select! {
-            () = sleep(backoff.after_failure(LONGEST, random())) => {}
+            () = sleep(backoff.pause_within(LONGEST)) => {}
             () = servers.wait_until(false) => {}
         },
-        false => sleep(backoff.after_failure(LONGEST_CUT_OFF, random())).await,
+        false => sleep(backoff.pause_within(LONGEST_CUT_OFF)).await,
     }
 }
 
@@ -189,19 +196,8 @@ impl Inner {
     }
 }
 
-fn random() -> u32 {
-    let mut bytes = [0; 4];
-    // Without randomness the longest pause is taken.
-    match SystemRandom::new().fill(&mut bytes) {
-        Ok(()) => u32::from_ne_bytes(bytes),
-        Err(_) => u32::MAX,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::timeout;
 
     use super::servers::Connected;
@@ -236,9 +232,9 @@ mod tests {
             protocol: 1,
         };
         let connected = servers.add(&hello).expect("the first");
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(FIRST, LONGEST);
         for _ in 0..8 {
-            backoff.after_failure(LONGEST, 0);
+            backoff.pause_within(LONGEST);
         }
         let (ended, _kept) = tokio::join!(
             timeout(Duration::from_millis(300), pause(&servers, &mut backoff)),

@@ -253,11 +253,12 @@ impl<S: Side> Credentials<S> {
 
     /// Loads changed files until the shutdown.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        let load = || match &self.directory {
-            Some(directory) => self.replace(read(directory)?),
-            None => Ok(()),
+        let Some(directory) = &self.directory else {
+            return shutdown.cancelled().await;
         };
-        reload("certificate", load, shutdown).await;
+        let first = self.source.lock().clone();
+        let apply = |source: &Source| self.replace(source.clone());
+        reload("certificate", first, || read(directory), apply, shutdown).await;
     }
 }
 

@@ -41,9 +41,12 @@ pub enum Role {
     Member(ClusterName),
 }
 
-/// Reason why a certificate gives no identity.
+/// Reason why a certificate gives no identity, or not the expected one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
+    /// The peer presents no certificate.
+    #[error("the peer presents no certificate")]
+    NoCertificate,
     /// The certificate is no X.509.
     #[error("the certificate cannot be read")]
     Unreadable,
@@ -64,6 +67,18 @@ pub enum IdentityError {
         /// Cause.
         why: NameError,
     },
+    /// The certificate is for another peer than the expected one.
+    #[error("the certificate is for {0}, not for {1}")]
+    Foreign(Identity, &'static str),
+}
+
+/// Returns the own certificate of a peer, the first of its chain.
+pub(crate) fn leaf<'a>(
+    chain: Option<&'a [CertificateDer<'static>]>,
+) -> Result<&'a CertificateDer<'static>, IdentityError> {
+    chain
+        .and_then(<[_]>::first)
+        .ok_or(IdentityError::NoCertificate)
 }
 
 impl Identity {

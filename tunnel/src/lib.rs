@@ -10,13 +10,12 @@
 //! A member may [enrol](enrolment): its agent makes a key, and causeway-tunnel signs for it, once
 //! for each token.
 //!
-//! [`identity`], [`hello`], [`member`], [`backoff`] and [`budget`] are pure. [`tunnel`] is the side
-//! of the hub, [`agent`] the side of the member, [`splice`] joins a stream to a socket on both.
-//! [`tokens`] is what the controller and an agent say to each other.
+//! [`identity`], [`hello`], [`member`] and [`budget`] are pure. [`tunnel`] is the side of the hub,
+//! [`agent`] the side of the member, [`splice`] joins a stream to a socket on both. [`tokens`] is
+//! what the controller and an agent say to each other.
 
 pub mod agent;
 pub mod args;
-pub mod backoff;
 pub mod budget;
 pub mod credentials;
 pub mod digest;

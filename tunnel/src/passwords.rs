@@ -163,17 +163,13 @@ impl PasswordFile {
 
     /// Loads the changed file until the shutdown.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut seen = self.first.clone();
-        let load = || -> Result<(), PasswordsError> {
-            let content = content(&self.path)?;
-            if content != seen {
-                self.current.send_replace(Passwords::parse(&content)?);
-                seen = content;
-                tracing::info!("passwords reloaded");
-            }
+        let read = || content(&self.path);
+        let apply = |content: &Vec<u8>| {
+            self.current.send_replace(Passwords::parse(content)?);
+            tracing::info!("passwords reloaded");
             Ok(())
         };
-        reload("passwords", load, shutdown).await;
+        reload("passwords", self.first.clone(), read, apply, shutdown).await;
     }
 }
 

@@ -47,18 +47,15 @@ impl Serving {
 
     /// Loads changed files until the shutdown.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut seen = self.first.clone();
-        let load = || -> Result<(), TlsError> {
-            let files = Files::read(&self.directory)?;
-            if files != seen {
-                let (config, not_after) = load(&files, &self.metrics)?;
-                self.current.store(Arc::new(config));
-                seen = files;
-                tracing::info!(not_after, "certificate of the authenticated front reloaded");
-            }
+        let what = "certificate of the authenticated front";
+        let read = || Files::read(&self.directory);
+        let apply = |files: &Files| {
+            let (config, not_after) = load(files, &self.metrics)?;
+            self.current.store(Arc::new(config));
+            tracing::info!(not_after, "{what} reloaded");
             Ok(())
         };
-        reload("certificate of the authenticated front", load, shutdown).await;
+        reload(what, self.first.clone(), read, apply, shutdown).await;
     }
 }
 

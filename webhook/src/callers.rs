@@ -110,18 +110,14 @@ impl Callers {
 
     /// Loads changed authorities until the shutdown. Open connections are not verified again.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut loaded = self.first.clone();
-        let load = || -> Result<(), CallersError> {
-            let file = read_file(&self.path)?;
-            if file != loaded {
-                let verifier = verifier(&file, &self.provider)?;
-                self.verifier.store(Arc::new(verifier));
-                loaded = file;
-                tracing::info!("client CA reloaded");
-            }
+        let read = || read_file(&self.path).map_err(CallersError::from);
+        let apply = |file: &Vec<u8>| {
+            let verifier = verifier(file, &self.provider)?;
+            self.verifier.store(Arc::new(verifier));
+            tracing::info!("client CA reloaded");
             Ok(())
         };
-        reload("client CA", load, shutdown).await;
+        reload("client CA", self.first.clone(), read, apply, shutdown).await;
     }
 
     /// Whether a certificate has one of the names.

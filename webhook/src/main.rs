@@ -38,7 +38,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .metrics
         .register(|registry| Metrics::register_readiness(registry, ready));
 
-    let client = kube_client::hub_client(&config.hub, "causeway-webhook").await?;
+    let client = kube_client::hub_client(&config.hub, "causeway-webhook")?;
     let hub = Hub::new(client.clone());
     hub.watch(tasks, &process.readiness, &metrics);
 

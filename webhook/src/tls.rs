@@ -80,18 +80,14 @@ pub async fn follow(
     metrics: Metrics,
     shutdown: CancellationToken,
 ) {
-    let mut loaded = first;
-    let mut load = || -> Result<(), TlsError> {
-        let files = Files::read(&dir)?;
-        if loaded != files {
-            let certificate = files.parse()?;
-            let not_after = certificate.not_after();
-            resolver.swap(certificate, &metrics);
-            loaded = files;
-            tracing::info!(not_after, "serving certificate reloaded");
-        }
+    let failed = |_: &TlsError| metrics.certificate_rotation_failed();
+    let read = || Files::read(&dir).inspect_err(failed);
+    let apply = |files: &Files| {
+        let certificate = files.parse().inspect_err(failed)?;
+        let not_after = certificate.not_after();
+        resolver.swap(certificate, &metrics);
+        tracing::info!(not_after, "serving certificate reloaded");
         Ok(())
     };
-    let load = || load().inspect_err(|_| metrics.certificate_rotation_failed());
-    reload("serving certificate", load, shutdown).await;
+    reload("serving certificate", first, read, apply, shutdown).await;
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::kubeconfig;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, TryFutureExt as _};
 use http::header::{CONNECTION, HOST, UPGRADE, USER_AGENT};
@@ -45,6 +46,9 @@ pub enum AccessError {
     /// It cannot be read.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
+    /// It describes no connection.
+    #[error(transparent)]
+    Unusable(#[from] kubeconfig::AccessError),
     /// Its server cannot be verified.
     #[error("its server is not https://, or is not to be verified")]
     Insecure,
@@ -106,7 +110,7 @@ impl ApiServer {
     }
 
     /// Reads the kubeconfig: a renewed token counts from the next connection on.
-    pub(super) async fn read(&self) -> Result<Access, AccessError> {
+    pub(super) fn read(&self) -> Result<Access, AccessError> {
         let read = Kubeconfig::read_from(&self.kubeconfig)?;
         let context = read.contexts.iter();
         let mut context = context.filter(|one| Some(&one.name) == read.current_context.as_ref());
@@ -122,7 +126,7 @@ impl ApiServer {
             return Err(AccessError::Exec);
         }
         let options = KubeConfigOptions::default();
-        let config = Config::from_custom_kubeconfig(read, &options).await?;
+        let config = kubeconfig::access(&read, &options)?.config;
         if config.accept_invalid_certs || config.cluster_url.scheme_str() != Some("https") {
             return Err(AccessError::Insecure);
         }

@@ -24,9 +24,12 @@ use tower::{BoxError, ServiceExt as _};
 
 use super::api_server::ThroughError;
 use super::{Inner, Peers, Route};
-use crate::identity::{Identity, IdentityError, Role};
+use crate::identity::{Identity, IdentityError, Role, leaf};
 use crate::limits::Limits;
 use crate::splice::prepare;
+
+/// Peer that an agent expects.
+const TUNNEL: &str = "causeway-tunnel of this agent's hub";
 
 /// Error of an address that is not `HOST:PORT`.
 #[derive(Debug, thiserror::Error)]
@@ -86,12 +89,8 @@ pub(super) enum DialError {
     Through(#[from] ThroughError),
     #[error("the handshake failed")]
     Handshake(#[from] std::io::Error),
-    #[error("the server presents no certificate")]
-    NoCertificate,
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    #[error("the certificate is for {0}, not for causeway-tunnel of this agent's hub")]
-    Foreign(Identity),
 }
 
 impl DialError {
@@ -102,7 +101,7 @@ impl DialError {
             Self::Proxy(_) | Self::ByProxy { .. } => "proxy",
             Self::Through(_) => "api_server",
             Self::Handshake(_) => "handshake",
-            Self::NoCertificate | Self::Identity(_) | Self::Foreign(_) => "identity",
+            Self::Identity(_) => "identity",
         }
     }
 }
@@ -119,7 +118,7 @@ pub(super) async fn dial(agent: &Inner) -> Result<TlsStream<Socket>, DialError> 
         true => Ok(tls),
         false => {
             let role = Role::Tunnel;
-            Err(DialError::Foreign(Identity { hub, role }))
+            Err(IdentityError::Foreign(Identity { hub, role }, TUNNEL).into())
         }
     }
 }
@@ -137,7 +136,7 @@ pub(super) async fn dial_as(
             (Either::Left(socket), address.name.clone())
         }
         Route::ApiServer(server) => {
-            let access = server.read().await.map_err(ThroughError::from)?;
+            let access = server.read().map_err(ThroughError::from)?;
             let socket = connect(peers, access.uri(), limits).await?;
             // In a box the compiler proves that it may change threads.
             let upgraded = access.upgrade(socket, limits).boxed().await?;
@@ -147,11 +146,10 @@ pub(super) async fn dial_as(
     let handshake = TlsConnector::from(config).connect(name, socket);
     let tls = timeout(limits.handshake, handshake).await??;
     let (_, session) = tls.get_ref();
-    let chain = session.peer_certificates().unwrap_or_default();
-    let identity = Identity::of(chain.first().ok_or(DialError::NoCertificate)?)?;
+    let identity = Identity::of(leaf(session.peer_certificates())?)?;
     match identity.role {
         Role::Tunnel => Ok((tls, identity.hub)),
-        _ => Err(DialError::Foreign(identity)),
+        _ => Err(IdentityError::Foreign(identity, TUNNEL).into()),
     }
 }
 

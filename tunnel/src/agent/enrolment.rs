@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use causeway::domain::enrolment::{NAME, TOKEN};
+use causeway::process::backoff::Backoff;
 use causeway::process::certificate::{AuthoritiesError, Files, authorities};
 use causeway::process::supervise::with_causes;
 use causeway_certs::{CA_CERTIFICATE as AUTHORITIES, CERTIFICATE, IssueError, KEY, RequestKey};
@@ -35,8 +36,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::client::TlsStream;
 
 use super::dial::{DialError, Socket, dial_as};
-use super::{Peers, random};
-use crate::backoff::{Backoff, LONGEST};
+use super::{FIRST, LONGEST, Peers};
 use crate::credentials::{Credentials, CredentialsError, Loaded, Source};
 use crate::enrolment::{ANSWER_MAX, ENROL, ENROL_ALPN, Enrol, Issued, RENEW, RENEW_ALPN, Renew};
 use crate::hello::printable;
@@ -164,21 +164,21 @@ impl Enrolment {
 
     /// Returns the stored certificate, or enrols. Repeats that until there is one.
     pub async fn credentials(&self) -> Arc<Credentials<ClientConfig>> {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(FIRST, LONGEST);
         let mut last = String::new();
         loop {
             match self.obtained().await {
                 Ok(credentials) => return credentials,
                 Err(error) => self.report("not enrolled", &error, &mut last),
             }
-            sleep(backoff.after_failure(LONGEST, random())).await;
+            sleep(backoff.pause_within(LONGEST)).await;
         }
     }
 
     /// Renews the certificate at half of its life, and enrols again where the Secret has a token.
     /// Never ends.
     pub async fn renew(&self, credentials: Arc<Credentials<ClientConfig>>) {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(FIRST, LONGEST);
         let mut last = String::new();
         let mut refused = None;
         let mut again_at = Instant::now();
@@ -202,14 +202,14 @@ impl Enrolment {
             };
             match obtained {
                 Ok(()) => {
-                    backoff.succeeded();
+                    backoff.reset();
                     last.clear();
                     again_at = Instant::now();
                     given = SystemTime::now();
                 }
                 Err(error) => {
                     self.report("certificate not renewed", &error, &mut last);
-                    let pause = backoff.after_failure(LONGEST, random());
+                    let pause = backoff.pause_within(LONGEST);
                     again_at = Instant::now() + pause * PATIENCE;
                     sleep(pause).await;
                 }

@@ -26,7 +26,7 @@ async fn run(config: AgentConfig) -> anyhow::Result<()> {
         .metrics
         .register(|registry| metrics.register_agent(registry));
     if let Some(access) = &config.paths {
-        let client = hub_client(access, "causeway-agent").await?;
+        let client = hub_client(access, "causeway-agent")?;
         let ttl = config.provider_ttl;
         let paths = Paths::new(client, own_name(), ttl, metrics.clone());
         let copies = process.readiness.awaits("EndpointSlices");
@@ -85,7 +85,7 @@ async fn connect(
             secret,
             access,
         } => {
-            let member = hub_client(&access, "causeway-agent").await?;
+            let member = hub_client(&access, "causeway-agent")?;
             let secrets = Api::namespaced(member, &namespace);
             let enrolment = Enrolment::new(peers, secrets, secret, shared);
             let shutdown = tasks.shutdown();

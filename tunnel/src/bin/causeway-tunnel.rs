@@ -50,7 +50,7 @@ async fn run(config: TunnelConfig) -> anyhow::Result<()> {
     let tunnel = Tunnel::new(config.hello, credentials, shared, registry, tasks.clone());
     let enrolment = match config.enrolment {
         Some((signer, access)) => {
-            let hub = hub_client(&access, "causeway-tunnel").await?;
+            let hub = hub_client(&access, "causeway-tunnel")?;
             Some(Arc::new(Enrolment::new(signer, hub)))
         }
         None => None,

@@ -26,7 +26,7 @@ use tokio_rustls::TlsConnector;
 use super::{AGENT_HOST, ALPN, AgentCredentials, BODY_MAX, HEAD_MAX, PATH};
 use crate::credentials::{CredentialsError, Loaded, Side};
 use crate::hello::printable;
-use crate::identity::{Identity, IdentityError, Role};
+use crate::identity::{Identity, IdentityError, Role, leaf};
 use crate::verifier::Trust;
 
 /// Reason why an agent gave no credentials.
@@ -41,10 +41,7 @@ pub enum AskError {
     /// The handshake failed, perhaps by an alert of the agent.
     #[error("TLS to the agent failed")]
     Handshake(#[source] std::io::Error),
-    /// The agent presents no certificate.
-    #[error("the agent presents no certificate")]
-    NoCertificate,
-    /// The certificate of the agent gives no identity.
+    /// The agent presents no certificate, or its certificate gives no identity.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The certificate is another's.
@@ -89,8 +86,7 @@ pub async fn ask(
     let tls = connector.connect(name, TokioIo::new(stream)).await;
     let tls = tls.map_err(AskError::Handshake)?;
     let (_, session) = tls.get_ref();
-    let chain = session.peer_certificates().unwrap_or_default();
-    let identity = Identity::of(chain.first().ok_or(AskError::NoCertificate)?)?;
+    let identity = Identity::of(leaf(session.peer_certificates())?)?;
     let is_of_member = matches!(&identity.role, Role::Member(name) if name == member);
     if !is_of_member || identity.hub != own.own.hub {
         return Err(AskError::Foreign(identity));

@@ -19,6 +19,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
@@ -29,7 +30,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{ALPN, Account, AgentCredentials, HEAD_MAX, PATH};
 use crate::credentials::{CredentialsError, Loaded, Side};
 use crate::hello::printable;
-use crate::identity::{Identity, IdentityError, Role};
+use crate::identity::{Identity, IdentityError, Role, leaf};
 use crate::verifier::Trust;
 
 /// Maximum number of concurrent exchanges.
@@ -135,17 +136,6 @@ enum ExchangeError {
     Http(#[from] hyper::Error),
 }
 
-/// Reason why a client with a valid certificate receives no token.
-#[derive(Debug, thiserror::Error)]
-enum ClientError {
-    #[error("the client presents no certificate")]
-    NoCertificate,
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
-    #[error("the certificate is for {0}, not for the controller of this agent's hub")]
-    Foreign(Identity),
-}
-
 impl Issuer {
     /// Creates an issuer for an account of the cluster at `access`. `api` is `HOST:PORT` of the API
     /// server, as the tunnel reaches it.
@@ -196,8 +186,7 @@ impl Issuer {
         config.alpn_protocols = vec![ALPN.to_vec()];
         let tls = TlsAcceptor::from(Arc::new(config)).accept(socket).await?;
         let (_, session) = tls.get_ref();
-        let client = client(session.peer_certificates().unwrap_or_default(), &own.own);
-        let client = &client;
+        let client = &client(session.peer_certificates(), &own.own);
         let service = service_fn(|request| async move {
             Ok::<_, std::convert::Infallible>(self.answer(&request, client).await)
         });
@@ -214,7 +203,7 @@ impl Issuer {
     async fn answer(
         &self,
         request: &Request<Incoming>,
-        client: &Result<(), ClientError>,
+        client: &Result<(), IdentityError>,
     ) -> Response<String> {
         if let Err(error) = client {
             tracing::warn!(%error, "credentials refused");
@@ -264,7 +253,7 @@ impl Issuer {
     /// Requests a token (TokenRequest, authentication.k8s.io/v1). The access is read each time,
     /// because its authorities may change.
     async fn issue(&self) -> Result<AgentCredentials, IssueError> {
-        let config = hub_config(&self.access, "causeway-agent").await?;
+        let config = hub_config(&self.access, "causeway-agent")?;
         let authorities = config.root_cert.as_deref().unwrap_or_default();
         if authorities.is_empty() {
             return Err(IssueError::NoAuthority);
@@ -295,14 +284,14 @@ impl Issuer {
 }
 
 /// Checks that a client is the controller of the own hub.
-fn client(
-    chain: &[rustls::pki_types::CertificateDer<'_>],
-    own: &Identity,
-) -> Result<(), ClientError> {
-    let identity = Identity::of(chain.first().ok_or(ClientError::NoCertificate)?)?;
+fn client(chain: Option<&[CertificateDer<'static>]>, own: &Identity) -> Result<(), IdentityError> {
+    let identity = Identity::of(leaf(chain)?)?;
     match identity.role {
         Role::Controller if identity.hub == own.hub => Ok(()),
-        _ => Err(ClientError::Foreign(identity)),
+        _ => Err(IdentityError::Foreign(
+            identity,
+            "the controller of this agent's hub",
+        )),
     }
 }
 

@@ -27,7 +27,7 @@ use super::enrolment::{Enrolment, Renewing};
 use super::upgrade::{self, Socket};
 use crate::enrolment::{ENROL_ALPN, RENEW_ALPN};
 use crate::hello::{Answer, BODY_MAX, DRAIN, HELLO, HelloError};
-use crate::identity::{Identity, IdentityError, Role};
+use crate::identity::{Identity, IdentityError, Role, leaf};
 use crate::keep_alive::{keep_alive, tracked};
 use crate::limits::{HEADERS_MAX, Limits, RESET_KEPT, RESETS_KEPT, RESETS_MAX, SEND_BUFFER};
 use crate::registry::{Agent, Origin, now};
@@ -40,12 +40,8 @@ enum AgentError {
     Slow(#[from] Elapsed),
     #[error("handshake failed: {0}")]
     Handshake(#[from] std::io::Error),
-    #[error("the agent presents no certificate")]
-    NoCertificate,
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    #[error("the certificate is for {0}, not for a member of this hub")]
-    Foreign(Identity),
     #[error("HTTP/2 failed: {0}")]
     Http(#[from] h2::Error),
     #[error("the answer to the introduction is not accepted: {0}")]
@@ -65,7 +61,7 @@ impl AgentError {
         match self {
             Self::Slow(_) => "slow",
             Self::Handshake(_) => "handshake",
-            Self::NoCertificate | Self::Identity(_) | Self::Foreign(_) => "identity",
+            Self::Identity(_) => "identity",
             Self::Http(_) => "http",
             Self::Hello(_) | Self::Refused(_) => "hello",
             Self::Duplicate => "duplicate",
@@ -211,8 +207,7 @@ async fn prove(tunnel: &Inner, socket: Socket, enrols: bool) -> Result<Accepted,
     let tls = start.into_stream(credentials.config.clone()).await?;
     let (_, session) = tls.get_ref();
     let renews = session.alpn_protocol() == Some(RENEW_ALPN);
-    let chain = session.peer_certificates().unwrap_or_default();
-    let certificate = chain.first().ok_or(AgentError::NoCertificate)?;
+    let certificate = leaf(session.peer_certificates())?;
     let (identity, ends) = Identity::with_end(certificate)?;
     let id = Identity::enrolment(certificate);
     let expires = Timestamp::from_second(ends).unwrap_or(Timestamp::MAX);
@@ -225,7 +220,7 @@ async fn prove(tunnel: &Inner, socket: Socket, enrols: bool) -> Result<Accepted,
             expires,
             authorities,
         })),
-        _ => Err(AgentError::Foreign(identity)),
+        _ => Err(IdentityError::Foreign(identity, "a member of this hub").into()),
     }
 }
 
