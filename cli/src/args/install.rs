@@ -60,7 +60,9 @@ does not manage stay, and so do the namespaces.
 Exit code: 0 removed; 1 refused, or not complete in time; 2 wrong usage; 3 the hub cannot be reached.";
 
 #[derive(Args, Debug)]
-#[command(mut_arg("wait", |wait| wait.help("Wait until the webhook and the controller are ready")))]
+#[command(mut_arg("wait", |wait| wait.help(
+    "Wait until the webhook and the controller are ready, and the API server calls the webhook"
+)))]
 pub(crate) struct InstallArgs {
     /// client prints the manifests as YAML and contacts no server; server lets the hub validate
     /// them and stores nothing

@@ -39,8 +39,8 @@ pub(crate) struct JoinArgs {
     pub member: MemberArgs,
     #[command(flatten)]
     pub enrolment: EnrolmentArgs,
-    /// Address at which the hub reaches the member's API server [default: the one in the
-    /// kubeconfig; with --pull that of Service default/kubernetes]
+    /// Address at which the hub reaches the member's API server [default: as it is, else the one in
+    /// the kubeconfig; with --pull that of Service default/kubernetes]
     #[arg(long, value_name = "URL", value_parser = api_endpoint)]
     pub api_endpoint: Option<String>,
     /// The hub cannot dial the member: run causeway-agent there, which connects to --tunnel
@@ -110,7 +110,7 @@ pub(crate) struct JoinArgs {
         requires = "member_kubeconfig"
     )]
     pub report_paths: Option<bool>,
-    /// Take over rights in the member that another field manager changed
+    /// Take over rights and CRDs in the member that another field manager changed
     #[arg(long)]
     pub force_conflicts: bool,
     /// Do not install the CRDs of ServiceExport and ServiceImport; go on although the hub runs a

@@ -2,42 +2,13 @@
 
 use std::time::Duration;
 
-use causeway::domain::{MalformedDuration, Network, Reach, is_label_value, parse_duration};
+pub(super) use causeway::domain::parse_duration as duration;
+use causeway::domain::{Network, Reach, is_label_value};
 use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Uri;
 
 use crate::cluster::lease::LeaseName;
-
-/// Form that a value should have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Malformed {
-    #[error("write it as http://127.0.0.1:8081")]
-    AdminUrl,
-    #[error("write it as https://10.0.0.2:6443")]
-    ApiEndpoint,
-    #[error("write it as NAMESPACE/NAME")]
-    Lease,
-    #[error(
-        "write it as the nodes' labels have it: at most 63 letters, digits, dots, dashes and underscores"
-    )]
-    Place,
-    #[error(
-        "a network is a DNS label: at most 63 lower-case letters, digits and dashes; none for the \
-         network of all clusters without a name"
-    )]
-    Network,
-    #[error("write a duration such as 24h, from 10m on")]
-    TokenLifetime,
-    #[error("write a duration such as 10m, up to 24h")]
-    EnrolmentTime,
-    #[error("write it as registry.example/team/kubectl-mcs:TAG, without https://")]
-    Image,
-    #[error("write a percentage from 1% to 100%, such as 10%")]
-    Percentage,
-    #[error("name one of node-ports, node-ports=external, load-balancer, cluster-ip")]
-    Reach,
-}
 
 /// A flag with an optional value, for `#[arg(optional_value = "..")]`.
 pub(super) trait OptionalValue {
@@ -52,86 +23,90 @@ impl OptionalValue for Arg {
     }
 }
 
-pub(super) fn duration(text: &str) -> Result<Duration, MalformedDuration> {
-    parse_duration(text)
-}
-
 /// Parses the lifetime of a token. API servers issue none for less than ten minutes (TokenRequest,
 /// authentication.k8s.io/v1, `spec.expirationSeconds`).
-pub(super) fn token_lifetime(text: &str) -> Result<Duration, Malformed> {
+pub(super) fn token_lifetime(text: &str) -> Result<Duration, &'static str> {
     const MIN: Duration = Duration::from_secs(600);
-    let lifetime = parse_duration(text).map_err(|_| Malformed::TokenLifetime)?;
-    (lifetime >= MIN)
-        .then_some(lifetime)
-        .ok_or(Malformed::TokenLifetime)
+    let lifetime = duration(text).ok().filter(|lifetime| *lifetime >= MIN);
+    lifetime.ok_or("write a duration such as 24h, from 10m on")
 }
 
 /// Parses a whole percentage above 0%.
-pub(super) fn percentage(text: &str) -> Result<u8, Malformed> {
+pub(super) fn percentage(text: &str) -> Result<u8, &'static str> {
     let number = text.strip_suffix('%').and_then(|text| text.parse().ok());
     let number = number.filter(|number| (1..=100).contains(number));
-    number.ok_or(Malformed::Percentage)
+    number.ok_or("write a percentage from 1% to 100%, such as 10%")
 }
 
 /// Parses the time within which a member enrols.
-pub(super) fn enrolment_time(text: &str) -> Result<Duration, Malformed> {
+pub(super) fn enrolment_time(text: &str) -> Result<Duration, &'static str> {
     const MAX: Duration = Duration::from_secs(24 * 60 * 60);
-    let time = parse_duration(text).map_err(|_| Malformed::EnrolmentTime)?;
-    let is_possible = !time.is_zero() && time <= MAX;
-    is_possible.then_some(time).ok_or(Malformed::EnrolmentTime)
+    let is_possible = |time: &Duration| !time.is_zero() && *time <= MAX;
+    let time = duration(text).ok().filter(is_possible);
+    time.ok_or("write a duration such as 10m, up to 24h")
 }
 
 /// Parses an address of admin endpoints, with a scheme or without.
-pub(super) fn admin_url(text: &str) -> Result<Uri, Malformed> {
+pub(super) fn admin_url(text: &str) -> Result<Uri, &'static str> {
     let text = match text.split_once("://") {
         Some(_) => text.to_owned(),
         None => format!("http://{text}"),
     };
-    let url: Uri = text.parse().map_err(|_| Malformed::AdminUrl)?;
-    let is_http = matches!(url.scheme_str(), Some("http" | "https"));
-    let has_host = url.host().is_some_and(|host| !host.is_empty());
-    let is_address = is_http && has_host;
-    is_address.then_some(url).ok_or(Malformed::AdminUrl)
+    let is_address = |url: &Uri| {
+        let is_http = matches!(url.scheme_str(), Some("http" | "https"));
+        is_http && url.host().is_some_and(|host| !host.is_empty())
+    };
+    let url = text.parse().ok().filter(is_address);
+    url.ok_or("write it as http://127.0.0.1:8081")
 }
 
 /// Parses the URL of an API server. Returns it without trailing slashes.
-pub(super) fn api_endpoint(text: &str) -> Result<String, Malformed> {
-    let url: Uri = text.parse().map_err(|_| Malformed::ApiEndpoint)?;
-    let is_endpoint = url.scheme_str() == Some("https") && url.host().is_some();
+pub(super) fn api_endpoint(text: &str) -> Result<String, &'static str> {
+    let is_endpoint = |url: Uri| url.scheme_str() == Some("https") && url.host().is_some();
+    let is_endpoint = text.parse().is_ok_and(is_endpoint);
     let text = text.trim_end_matches('/').to_owned();
-    is_endpoint.then_some(text).ok_or(Malformed::ApiEndpoint)
+    is_endpoint
+        .then_some(text)
+        .ok_or("write it as https://10.0.0.2:6443")
 }
 
 /// Parses a region or a zone: the value of a node's label (Kubernetes, "Labels and Selectors").
-pub(super) fn place(text: &str) -> Result<String, Malformed> {
-    let is_place = is_label_value(text);
-    is_place.then(|| text.to_owned()).ok_or(Malformed::Place)
+pub(super) fn place(text: &str) -> Result<String, &'static str> {
+    is_label_value(text).then(|| text.to_owned()).ok_or(
+        "write it as the nodes' labels have it: at most 63 letters, digits, dots, dashes and underscores",
+    )
 }
 
 /// Parses the name of a network. An empty one names the network of all clusters without a name.
-pub(super) fn network(text: &str) -> Result<String, Malformed> {
+pub(super) fn network(text: &str) -> Result<String, &'static str> {
     let network = Network::read(text);
     let is_whole = network.name().unwrap_or_default() == text;
     let is_network = is_whole && network.is_valid();
-    is_network
-        .then(|| text.to_owned())
-        .ok_or(Malformed::Network)
+    is_network.then(|| text.to_owned()).ok_or(
+        "a network is a DNS label: at most 63 lower-case letters, digits and dashes; none for the \
+         network of all clusters without a name",
+    )
 }
 
 /// Returns the parser of a way by which clusters of other networks reach a member.
 pub(super) fn reach() -> impl TypedValueParser<Value = Reach> {
     let values = PossibleValuesParser::new(Reach::VALUES);
-    values.try_map(|text| Reach::read(&text).ok_or(Malformed::Reach))
+    values.try_map(|text| {
+        Reach::read(&text)
+            .ok_or("name one of node-ports, node-ports=external, load-balancer, cluster-ip")
+    })
 }
 
 /// Parses the name of an image, as far as it can be wrong without a registry.
-pub(super) fn image(text: &str) -> Result<String, Malformed> {
+pub(super) fn image(text: &str) -> Result<String, &'static str> {
     let is_plain = |c: char| c.is_ascii_graphic();
     let is_image = !text.is_empty() && text.chars().all(is_plain) && !text.contains("://");
-    is_image.then(|| text.to_owned()).ok_or(Malformed::Image)
+    is_image
+        .then(|| text.to_owned())
+        .ok_or("write it as registry.example/team/kubectl-mcs:TAG, without https://")
 }
 
-pub(super) fn lease(text: &str) -> Result<LeaseName, Malformed> {
+pub(super) fn lease(text: &str) -> Result<LeaseName, &'static str> {
     match text.split_once('/') {
         _ if text.is_empty() => Ok(LeaseName(None)),
         Some((namespace, name))
@@ -139,7 +114,7 @@ pub(super) fn lease(text: &str) -> Result<LeaseName, Malformed> {
         {
             Ok(LeaseName(Some((namespace.to_owned(), name.to_owned()))))
         }
-        _ => Err(Malformed::Lease),
+        _ => Err("write it as NAMESPACE/NAME"),
     }
 }
 
@@ -158,7 +133,8 @@ mod tests {
             assert_eq!(url.to_string(), "http://127.0.0.1:8081/", "{text}");
         }
         for text in ["http://", "", "ftp://a", "a b"] {
-            assert_eq!(admin_url(text), Err(Malformed::AdminUrl), "{text}");
+            let refused = Err("write it as http://127.0.0.1:8081");
+            assert_eq!(admin_url(text), refused, "{text}");
         }
     }
 
@@ -173,7 +149,8 @@ mod tests {
             "https://",
             "nonsense",
         ] {
-            assert_eq!(api_endpoint(text), Err(Malformed::ApiEndpoint), "{text}");
+            let refused = Err("write it as https://10.0.0.2:6443");
+            assert_eq!(api_endpoint(text), refused, "{text}");
         }
     }
 }

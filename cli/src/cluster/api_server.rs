@@ -34,6 +34,10 @@ use crate::cluster::kubeconfig::{
 use crate::term::exit::{CommandError, PROBLEM, UNKNOWN, USAGE};
 use crate::term::screen::printable;
 
+/// Commands that apply the definitions on a hub, for messages.
+pub(crate) const DEFINE: &str =
+    "kubectl mcs install --crds-only, or kubectl apply -f manifests/crds/hub/";
+
 /// Default timeout of one request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -60,6 +64,11 @@ pub(crate) enum RequestError {
     /// The user gives a kubeconfig or context of a name without a Cluster.
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(String),
+    /// The hub does not serve a kind. It may be another cluster than the user means.
+    #[error(
+        "the hub at {url} serves no {kind}; install the CRD: {DEFINE}; or name another hub: --context"
+    )]
+    NotServed { kind: &'static str, url: String },
     /// The API server did not respond.
     #[error(
         "cannot reach the {side} at {address}: {why}; check that it is running and that {flag} names the right cluster",
@@ -204,7 +213,7 @@ impl ApiServer {
                 proxy_url: None,
             },
             Err(LoadError::Absent { why, .. }) => return Err(RequestError::NoKubeconfig(why)),
-            loaded => access(Side::Hub, loaded, &options).await?,
+            loaded => access(Side::Hub, loaded, &options)?,
         };
         let user = &mut access.config.auth_info;
         if args.as_user.is_some() {
@@ -234,7 +243,7 @@ impl ApiServer {
             context: context.map(ToOwned::to_owned),
             ..KubeConfigOptions::default()
         };
-        let access = access(Side::Member, kubeconfig::load(path), &options).await?;
+        let access = access(Side::Member, kubeconfig::load(path), &options)?;
         Ok(Self {
             proxy_url: access.proxy_url,
             ..Self::member_of(access.config).await?
@@ -369,6 +378,12 @@ impl ApiServer {
         K: Resource<DynamicType = ()>,
     {
         self.serves(&K::api_version(&()), &K::plural(&())).await
+    }
+
+    /// Returns the error of a hub that does not serve a kind.
+    pub(crate) fn not_served(&self, kind: &'static str) -> RequestError {
+        let url = self.url();
+        RequestError::NotServed { kind, url }
     }
 
     /// Returns the error of a request that timed out.
@@ -513,7 +528,7 @@ impl ApiServer {
     }
 }
 
-async fn access(
+fn access(
     side: Side,
     loaded: Result<kubeconfig::Loaded, LoadError>,
     options: &KubeConfigOptions,
@@ -522,11 +537,7 @@ async fn access(
         side,
         why: error.to_string(),
     };
-    loaded
-        .map_err(unusable)?
-        .access(options)
-        .await
-        .map_err(unusable)
+    loaded.map_err(unusable)?.access(options).map_err(unusable)
 }
 
 /// Returns the message of the innermost error: "connection refused" is more useful than "client
@@ -556,9 +567,17 @@ fn overlong(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 
 /// Converts [`RequestError::NotAllowed`] to `None`.
 pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
+    Ok(or_refused(answer, drop)?.ok())
+}
+
+/// Converts [`RequestError::NotAllowed`] to a value.
+pub(crate) fn or_refused<T, E>(
+    answer: Result<T, RequestError>,
+    refusal: impl FnOnce(RequestError) -> E,
+) -> Result<Result<T, E>, RequestError> {
     match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(RequestError::NotAllowed { .. }) => Ok(None),
+        Ok(answer) => Ok(Ok(answer)),
+        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(refusal(why))),
         Err(error) => Err(error),
     }
 }

@@ -15,10 +15,6 @@ use crate::cluster::wait::{self, TimedOut};
 use crate::term::exit::{CommandError, Failure};
 use crate::term::output;
 
-/// Commands that apply the definitions on a hub, for messages.
-pub(crate) const DEFINE: &str =
-    "kubectl mcs install --crds-only, or kubectl apply -f manifests/crds/hub/";
-
 const EXPORTS: Kind = Kind {
     name: "ServiceExport",
     plural: "serviceexports",
@@ -56,26 +52,6 @@ pub(crate) const SERVICES: Kind = Kind {
     ),
 };
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
-
-/// Kind that the hub does not serve. The hub may be another cluster than the user means.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the hub at {url} serves no {kind}; install the CRD: {DEFINE}; or name another hub: --context"
-)]
-pub(crate) struct NotServed {
-    pub kind: &'static str,
-    pub url: String,
-}
-
-impl NotServed {
-    /// Returns the error of a hub that does not serve a kind.
-    pub(crate) fn by(hub: &ApiServer, kind: &'static str) -> Self {
-        let url = hub.url();
-        Self { kind, url }
-    }
-}
-
-impl CommandError for NotServed {}
 
 /// Applied definition that the API server does not serve in time.
 #[derive(Debug, thiserror::Error)]
@@ -127,33 +103,34 @@ pub(crate) struct Found {
     pub stored: Option<DynamicObject>,
 }
 
-/// Decision about the definitions of a member.
-pub(crate) enum Choice {
-    /// The member has no definitions, or those of an earlier join. `join` applies these kinds.
-    Apply(Vec<Kind>),
-    /// The member has a foreign definition, and `join` applies nothing. Holds one message for each
-    /// kind.
-    Leave(Vec<String>),
+/// Definition to apply.
+pub(crate) struct Chosen {
+    kind: Kind,
+    pub object: DynamicObject,
 }
 
-/// Applies the definitions in a member that serves neither kind, and updates those of an earlier
-/// join. If one definition is foreign, the function changes none and prints a message for each
-/// kind.
-pub(crate) async fn install(member: &ApiServer) -> Result<(), Failure> {
-    let kinds = match choose(member).await? {
-        Choice::Apply(kinds) => kinds,
-        Choice::Leave(messages) => {
-            for message in messages {
-                output::result(format_args!("member: {message}"))?;
-            }
-            return Ok(());
-        }
-    };
-    for kind in &kinds {
-        objects::apply(member, &kind.definition()?, Run::Real).await?;
+/// Decision about the definitions of a member.
+#[derive(Default)]
+pub(crate) struct Choice {
+    /// Definitions that `join` applies: the member has none, or those of an earlier join.
+    pub apply: Vec<Chosen>,
+    /// One message for each kind of a member that has a foreign definition. `join` applies nothing
+    /// there.
+    pub left: Vec<String>,
+}
+
+/// Applies the definitions, and waits until the API server serves them. Without `force`, a field of
+/// another manager is an error.
+pub(crate) async fn apply(
+    server: &ApiServer,
+    chosen: &[Chosen],
+    force: bool,
+) -> Result<(), Failure> {
+    for one in chosen {
+        objects::apply_with(server, &one.object, Run::Real, force).await?;
     }
-    for kind in kinds {
-        kind.established(member).await?;
+    for one in chosen {
+        one.kind.established(server).await?;
     }
     Ok(())
 }
@@ -167,11 +144,16 @@ pub(crate) async fn choose(member: &ApiServer) -> Result<Choice, Failure> {
     let mut origins = found.iter().map(|(_, origin)| origin);
     if origins.any(|origin| matches!(origin, Origin::Foreign(_))) {
         let messages = found.iter().map(|(kind, origin)| left(kind.name, *origin));
-        return Ok(Choice::Leave(messages.collect()));
+        return Ok(Choice {
+            left: messages.collect(),
+            ..Choice::default()
+        });
     }
-    Ok(Choice::Apply(
-        found.into_iter().map(|(kind, _)| kind).collect(),
-    ))
+    let chosen = found.into_iter().map(|(kind, _)| kind.chosen());
+    Ok(Choice {
+        apply: chosen.collect::<Result<_, _>>()?,
+        ..Choice::default()
+    })
 }
 
 /// Prints the definitions of an earlier join that the member still has.
@@ -192,6 +174,12 @@ impl Kind {
     /// Returns the definition from the embedded manifest.
     pub(crate) fn definition(&self) -> Result<DynamicObject, ObjectError> {
         objects::object(serde_saphyr::from_str(self.manifest)?)
+    }
+
+    /// Returns the definition as one to apply.
+    pub(crate) fn chosen(self) -> Result<Chosen, ObjectError> {
+        let object = self.definition()?;
+        Ok(Chosen { kind: self, object })
     }
 
     /// Reads the definition of the kind and its owner from a server.
@@ -221,7 +209,7 @@ impl Kind {
     }
 
     /// Waits until the server serves the kind.
-    pub(crate) async fn established(&self, server: &ApiServer) -> Result<(), NotEstablished> {
+    async fn established(&self, server: &ApiServer) -> Result<(), NotEstablished> {
         let name = format!("{}.{}", self.plural, self.group);
         let deadline = Instant::now() + ESTABLISHED_WITHIN;
         let mut why = String::new();

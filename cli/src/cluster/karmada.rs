@@ -8,7 +8,7 @@ pub(crate) mod binding;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::karmada::FINALIZERS;
+use causeway::api::karmada::{self, EXECUTION_SPACE, FINALIZERS};
 pub(crate) use causeway::api::karmada::{GATE_OFF, GATE_ON};
 use causeway::api::{MultiClusterService, labels};
 use causeway::domain::ServiceKey;
@@ -20,9 +20,6 @@ use kube::{Api, ResourceExt as _};
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::term::exit::{CommandError, UNKNOWN};
 
-/// Prefix of the namespaces that hold the Works of a member, followed by the member's name
-/// (ExecutionSpacePrefix).
-const EXECUTION_SPACE: &str = "karmada-es-";
 /// Kind in [`labels::WORK_COLLECTED_BY`] of a Work that Karmada collects for a MultiClusterService.
 /// Dots separate multiple kinds.
 const COLLECTED_FOR: &str = "MultiClusterService";
@@ -116,20 +113,13 @@ impl Work {
 
 /// Returns the resource of Karmada's Work.
 pub(crate) fn work_kind() -> ApiResource {
-    ApiResource {
-        group: "work.karmada.io".to_owned(),
-        version: "v1alpha1".to_owned(),
-        api_version: "work.karmada.io/v1alpha1".to_owned(),
-        kind: "Work".to_owned(),
-        plural: "works".to_owned(),
-    }
+    ApiResource::erase::<karmada::Work>(&())
 }
 
 /// Whether the hub is a Karmada control plane, which serves Works and propagates exports and
 /// imports.
 pub(crate) async fn is_served(hub: &ApiServer) -> Result<bool, RequestError> {
-    let works = work_kind();
-    hub.serves(&works.api_version, &works.plural).await
+    hub.serves_kind::<karmada::Work>().await
 }
 
 /// Returns a label selector of the Works of one MultiClusterService, or of any.

@@ -2,13 +2,14 @@
 
 mod members;
 mod plugin;
-mod proxy;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+pub(crate) use causeway::kubeconfig::Access;
+use causeway::kubeconfig::AccessError;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
@@ -31,15 +32,6 @@ pub(crate) enum LoadError {
 pub(crate) struct Loaded {
     pub kubeconfig: Kubeconfig,
     files: Vec<PathBuf>,
-}
-
-/// Connection to one API server.
-#[derive(Debug)]
-pub(crate) struct Access {
-    pub config: Config,
-    /// `proxy-url` of the kubeconfig. Excludes a proxy of the environment, which only `config`
-    /// contains.
-    pub proxy_url: Option<String>,
 }
 
 /// Reads the given file, or the files of KUBECONFIG, or `~/.kube/config`.
@@ -94,7 +86,7 @@ fn read(paths: Vec<PathBuf>, skip: Option<bool>) -> Result<Loaded, LoadError> {
 
 impl Loaded {
     /// Returns the connection of the selected context, cluster and user.
-    pub(crate) async fn access(self, options: &KubeConfigOptions) -> Result<Access, LoadError> {
+    pub(crate) fn access(self, options: &KubeConfigOptions) -> Result<Access, LoadError> {
         let Self { kubeconfig, files } = self;
         // The client would use no credentials for an unknown user.
         if let Some(user) = &options.user
@@ -102,32 +94,17 @@ impl Loaded {
         {
             return Err(unusable(&files, format!("user {user:?} does not exist")));
         }
-        let proxy_url = proxy_url(&kubeconfig, options);
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, options)
-            .await
-            .map_err(|error| unusable(&files, reason(&error)))?;
-        if proxy_url.is_none() {
-            config.proxy_url =
-                proxy::of_environment(&config.cluster_url).map_err(|why| unusable(&files, why))?;
-        }
-        trim_token(&mut config).map_err(|why| unusable(&files, why))?;
-        Ok(Access { config, proxy_url })
+        let access = causeway::kubeconfig::access(&kubeconfig, options);
+        let mut access = access.map_err(|error| {
+            let why = match &error {
+                AccessError::Kubeconfig(error) => reason(error),
+                error => error.to_string(),
+            };
+            unusable(&files, why)
+        })?;
+        trim_token(&mut access.config).map_err(|why| unusable(&files, why))?;
+        Ok(access)
     }
-}
-
-/// Returns `proxy-url` of the selected cluster.
-fn proxy_url(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> Option<String> {
-    let context = options.context.as_ref();
-    let context = context.or(kubeconfig.current_context.as_ref())?;
-    let mut contexts = kubeconfig.contexts.iter();
-    let context = contexts
-        .find(|one| one.name == *context)?
-        .context
-        .as_ref()?;
-    let name = options.cluster.as_ref().unwrap_or(&context.cluster);
-    let mut clusters = kubeconfig.clusters.iter();
-    let cluster = clusters.find(|one| one.name == *name)?;
-    cluster.cluster.as_ref()?.proxy_url.clone()
 }
 
 /// Drops empty values, which client-go treats as absent.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use crate::cluster::api_server::root_cause;
 use crate::term::exit::{Failure, PROBLEM, UNKNOWN};
-use crate::term::output;
+use crate::term::output::{self, OutputError};
 
 /// Interval of [`none_left`].
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -79,6 +79,40 @@ where
         }
     }
     Err(TimedOut { unread })
+}
+
+/// Watches one object until `look` returns a value, like [`until`]. Prints each new state, which
+/// `look` returns as an error, behind `waiting`.
+///
+/// # Errors
+/// [`TimedOut`] at the deadline, with the last state. The state of an object that was never read is
+/// `None`.
+pub(crate) async fn until_shown<K, T, S>(
+    api: Api<K>,
+    name: &str,
+    deadline: Instant,
+    waiting: &str,
+    mut look: impl FnMut(Option<&K>) -> Result<T, S>,
+) -> Result<Result<T, (TimedOut, Option<S>)>, OutputError>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    S: Display + PartialEq,
+{
+    let (mut shown, mut last) = (Ok(()), None);
+    let found = until(api, name, deadline, |object| {
+        let state = match look(object) {
+            Ok(found) => return Some(found),
+            Err(state) => state,
+        };
+        if last.as_ref() != Some(&state) && shown.is_ok() {
+            shown = output::progress(format_args!("waiting for {waiting}{state}"));
+        }
+        last = Some(state);
+        None
+    });
+    let found = found.await;
+    shown?;
+    Ok(found.map_err(|late| (late, last)))
 }
 
 /// Reads what is left every second, and prints each change behind `waiting`. Returns `None` once

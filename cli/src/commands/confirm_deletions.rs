@@ -13,7 +13,6 @@ use crate::args::ConfirmDeletionsArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::conditions::Conditions as _;
-use crate::cluster::definitions::NotServed;
 use crate::cluster::objects::Run;
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError, annotate};
@@ -93,7 +92,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<()
     let hub = ApiServer::hub(hub).await?;
     let clusters: Api<Cluster> = hub.all();
     let found = hub.found(clusters.get_opt(name.as_str())).await?;
-    let found = found.ok_or_else(|| NotServed::by(&hub, "Cluster"))?;
+    let found = found.ok_or_else(|| hub.not_served("Cluster"))?;
     let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;
     match Deletions::of(&cluster) {
         Deletions::NoneSuspended => {

@@ -16,7 +16,7 @@ use crate::args::DiffArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::observe::kubeconfigs;
-use crate::observe::once::{self, GatherError};
+use crate::observe::once;
 use crate::observe::service;
 use crate::term::exit::{CommandError, ExitState, UNKNOWN, USAGE};
 use crate::term::output::{self, OutputError};
@@ -37,8 +37,6 @@ pub(crate) enum DiffError {
         name: String,
         message: String,
     },
-    #[error(transparent)]
-    Gather(#[from] GatherError),
     #[error("the request cannot be made: {0}")]
     Http(#[from] http::Error),
     #[error("the MultiClusterService cannot be written as JSON: {0}")]
@@ -52,11 +50,7 @@ impl CommandError for DiffError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::File(_) | Self::Refused { .. } => USAGE,
-            Self::Request(error) | Self::Gather(GatherError::Request(error))
-                if error.exit_code() == USAGE =>
-            {
-                USAGE
-            }
+            Self::Request(error) if error.exit_code() == USAGE => USAGE,
             _ => UNKNOWN,
         }
     }

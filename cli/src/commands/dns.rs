@@ -10,12 +10,15 @@ mod site;
 #[cfg(test)]
 mod tests;
 
+use kube::ResourceExt as _;
+
 use self::plan::ByHand;
 use crate::args::DnsArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::identity::{AnotherCluster, check_identity};
 use crate::commands::membership::hub::{self, HubError};
+use crate::observe::once;
 use crate::term::exit::{CommandError, ExitState, Failure};
 use crate::term::output;
 use crate::views::check::{Check, Report};
@@ -51,10 +54,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<ExitState, Fail
         args.member.member_context.as_deref(),
     )
     .await?;
-    let known = hub::known(&hub).await?;
-    let known = known.iter().find(|one| one.name == name.as_str());
+    let clusters = once::clusters(&hub).await?.unwrap_or_default();
+    let known = clusters.iter().find(|one| one.name_any() == name.as_str());
     let known = known.ok_or_else(|| HubError::NotJoined(name.clone()))?;
-    let checked = check_identity(&known.name, known.id.as_deref(), &member.uid().await?);
+    let id = known.spec.id.as_deref();
+    let checked = check_identity(name.as_str(), id, &member.uid().await?);
     checked.map_err(DnsError::AnotherCluster)?;
     let fix = format!("kubectl mcs dns {name} --member-kubeconfig FILE --fix");
     if args.fix {

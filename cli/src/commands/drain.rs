@@ -2,21 +2,20 @@
 //! is reachable.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use self::effect::Effect;
 use crate::args::DrainArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError, allowed};
-use crate::cluster::definitions::NotServed;
 use crate::cluster::objects::Run;
+use crate::cluster::wait;
 use crate::commands::membership::hub::{self, HubError, annotate};
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::kubeconfigs;
@@ -61,9 +60,6 @@ impl CommandError for DrainError {
     }
 }
 
-/// Interval at which `drain` reads the members while it waits.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Drains a cluster, or undoes a drain.
 pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Failure> {
     let name = hub::cluster_name(&args.name)?;
@@ -99,7 +95,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Fa
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, Failure> {
     let clusters = once::clusters(hub).await?;
-    Ok(clusters.ok_or_else(|| NotServed::by(hub, "Cluster"))?)
+    Ok(clusters.ok_or_else(|| hub.not_served("Cluster"))?)
 }
 
 /// Sets or removes the annotation that drains a cluster.
@@ -169,32 +165,29 @@ fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result
 async fn withdrawn(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), Failure> {
     let deadline = Instant::now() + args.waiting.timeout;
     let hub_uid = hub.uid().await?;
-    let mut ticks = interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let waiting = format!("{name} to be withdrawn: ");
     let mut last = None;
-    loop {
-        ticks.tick().await;
-        let Ok(read) = timeout_at(deadline, read_left(hub, &hub_uid, name, args)).await else {
-            return Err(late(name, args, last.as_ref()).into());
-        };
-        let left = read?;
-        if left.is_withdrawn() {
-            return Ok(output::result(format_args!("{name} is withdrawn"))?);
+    let left = wait::none_left(deadline, &waiting, async || {
+        if let Ok(read) = timeout_at(deadline, read_left(hub, &hub_uid, name, args)).await {
+            last = Some(read?);
         }
-        if last.as_ref() != Some(&left) {
-            output::progress(format_args!("waiting for {name} to be withdrawn: {left}"))?;
-        }
-        if Instant::now() >= deadline {
-            return Err(late(name, args, Some(&left)).into());
-        }
-        last = Some(left);
+        let is_withdrawn = last.as_ref().is_some_and(Left::is_withdrawn);
+        Ok((!is_withdrawn).then(|| text(last.as_ref())))
+    });
+    match left.await? {
+        None => Ok(output::result(format_args!("{name} is withdrawn"))?),
+        Some(_) => Err(late(name, args, last.as_ref()).into()),
     }
+}
+
+fn text(last: Option<&Left>) -> String {
+    last.map_or_else(|| "no member was read yet".to_owned(), ToString::to_string)
 }
 
 /// Returns the error at the deadline. The result is unknown if only unread members are missing.
 fn late(name: &ClusterName, args: &DrainArgs, last: Option<&Left>) -> DrainError {
     let (name, seconds) = (name.clone(), args.waiting.timeout.as_secs());
-    let left = last.map_or_else(|| "no member was read yet".to_owned(), ToString::to_string);
+    let left = text(last);
     if last.is_none_or(|left| left.counts.is_empty()) {
         return DrainError::NotKnown {
             name,

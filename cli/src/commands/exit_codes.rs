@@ -4,7 +4,6 @@ use causeway::domain::ClusterName;
 
 use crate::cluster::access::Side;
 use crate::cluster::api_server::RequestError;
-use crate::cluster::definitions::NotServed;
 use crate::cluster::objects::ObjectError;
 use crate::cluster::tunnel::TunnelError;
 use crate::commands::diff::DiffError;
@@ -14,7 +13,6 @@ use crate::commands::membership::hub::HubError;
 use crate::commands::status::StatusError;
 use crate::commands::top::TopError;
 use crate::commands::verify::VerifyError;
-use crate::observe::once::GatherError;
 use crate::term::confirm::ConfirmError;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN, USAGE};
 
@@ -53,7 +51,6 @@ fn one_cause_has_one_exit_code_in_every_command() {
             HubError::from(cause()).into(),
             TunnelError::from(cause()).into(),
             TunnelError::from(ObjectError::from(cause())).into(),
-            GatherError::from(cause()).into(),
         ];
         for end in ends {
             assert_eq!(end.exit_code(), code, "{end:?}");
@@ -69,8 +66,6 @@ fn diff_reports_failures_by_more_than_1() {
         (kubeconfig, USAGE),
     ] {
         assert_eq!(DiffError::from(cause()).exit_code(), code);
-        let gathered = DiffError::from(GatherError::from(cause()));
-        assert_eq!(gathered.exit_code(), code);
     }
 }
 
@@ -107,11 +102,11 @@ fn unknown_state_is_never_success() {
 
 #[test]
 fn problems_and_wrong_usage_have_different_exit_codes() {
-    let not_served = NotServed {
+    let not_served = RequestError::NotServed {
         kind: "Cluster",
         url: "https://a".to_owned(),
     };
-    assert_eq!(GatherError::from(not_served).exit_code(), PROBLEM);
+    assert_eq!(not_served.exit_code(), PROBLEM);
     assert_eq!(JoinError::JoinedAs("a".to_owned()).exit_code(), PROBLEM);
     let stopped = JoinError::NoController {
         name: ClusterName::try_from("a").expect("a name"),

@@ -17,14 +17,14 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, allowed};
 use crate::cluster::bundle;
 use crate::cluster::bundle::parts::PartArgs;
-use crate::cluster::definitions::{CLUSTERS, SERVICES};
+use crate::cluster::definitions::{self, CLUSTERS, SERVICES};
 use crate::cluster::helm::{self, Release};
 use crate::cluster::lease::Controller;
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET};
 use crate::commands::membership::member;
 use crate::term::exit::{CommandError, Failure};
-use crate::term::output;
+use crate::term::output::{self, OutputError};
 
 /// Namespace in which a Karmada control plane stores the members' credentials.
 const KARMADA: &str = "karmada-cluster";
@@ -79,11 +79,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Failure
     let mut parts = args.parts.clone();
     let mut chosen = bundle::chosen(&parts, &args.images, authority.as_deref())?;
     if args.dry_run == Some(DryRun::Client) {
-        if args.parts.tunnel.is_some() {
-            output::progress(
-                "note: the Secrets of the tunnel are left out: install creates them on the hub, and keeps those that are there",
-            )?;
-        }
+        note_unread(args, &chosen)?;
         return Ok(output::result(output::manifest(&all(args, chosen)?)?)?);
     }
     let hub = ApiServer::hub(hub).await?;
@@ -125,13 +121,29 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Failure
     let checked = preview::check(&hub, existing, args.force_conflicts).await;
     if args.dry_run.is_none() {
         checked?;
-        crds::apply(&hub, &definitions, args.force_conflicts).await?;
+        definitions::apply(&hub, &definitions, args.force_conflicts).await?;
         return apply(&hub, args, &chosen).await;
     }
     let all = definitions.iter().map(|one| &one.object).chain(&chosen);
     note_nodes(&hub, &chosen).await?;
     rehearse(&hub, all, is_new).await?;
     Ok(checked?)
+}
+
+/// Prints notes on the parts that only the hub could add to the objects of a client-side dry run.
+fn note_unread(args: &InstallArgs, chosen: &[DynamicObject]) -> Result<(), OutputError> {
+    if args.parts.tunnel.is_some() {
+        output::progress(
+            "note: the Secrets of the tunnel are left out: install creates them on the hub, and keeps those that are there",
+        )?;
+    }
+    if args.images.registry.is_none() && chosen.iter().any(bundle::is_deployment) {
+        output::progress(
+            "note: the images are of registry causeway, because a client dry run reads no deployed \
+             one; for another, give --registry",
+        )?;
+    }
+    Ok(())
 }
 
 /// Applies all objects in a server-side dry run. Skips objects in a namespace that does not exist

@@ -9,8 +9,12 @@ mod joining;
 mod paths;
 mod waiting;
 
+use std::collections::BTreeMap;
+
+use causeway::api::{Cluster, labels};
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::domain::{ClusterName, Reach};
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
 use self::agent::Agent;
@@ -21,14 +25,14 @@ use self::waiting::synced;
 use crate::args::JoinArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
-use crate::cluster::definitions;
+use crate::cluster::definitions::{self, Choice};
 use crate::cluster::identity::AnotherCluster;
 use crate::cluster::lease;
-use crate::cluster::objects::{self, Run};
+use crate::cluster::objects::{self, Run, preview};
 use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::UPGRADE;
 use crate::cluster::wait::TimedOut;
-use crate::commands::membership::hub::{self, Known};
+use crate::commands::membership::hub;
 use crate::commands::membership::member::{self, Credentials, Granted, NewToken, OptionalRights};
 use crate::observe::networking::Networking;
 use crate::term::exit::{CommandError, Failure, PROBLEM, USAGE};
@@ -162,9 +166,10 @@ async fn join(
     if of_agent && args.token_lifetime.is_some() {
         return Err(JoinError::LifetimeOfAgent.into());
     }
-    let (agent, paths) = agents(&joining).await?;
+    let (agent, paths, definitions) = prepare(&joining).await?;
     let (version, url) = (&joining.identity.version, member.url());
     output::result(format_args!("member: Kubernetes {version} at {url}"))?;
+    joining.note_kept()?;
     let located = joining.location().await?;
     let by_nodes = &located.by_nodes;
     if !by_nodes.is_empty() {
@@ -180,18 +185,19 @@ async fn join(
         }
         false => Some(grant(&joining, given_proxy_ca).await?),
     };
-    if !args.skip_crds {
-        definitions::install(member).await?;
+    for message in &definitions.left {
+        output::result(format_args!("member: {message}"))?;
     }
+    definitions::apply(member, &definitions.apply, args.force_conflicts).await?;
     if let Some(agent) = &agent {
         agent.apply(&joining).await?;
     }
     paths.apply(&joining).await?;
-    let declared = networking(joining.recorded.as_ref(), args).to_string();
+    let cluster = joining.cluster(&located.location)?;
+    let declared = Networking::recorded(&cluster).to_string();
     if !declared.is_empty() {
         output::result(format_args!("hub: {declared} of {name}"))?;
     }
-    let cluster = joining.cluster(&located.location)?;
     // The Secret comes before the Cluster that names it.
     let (granted, secret) = stored.unzip();
     for object in secret.iter().chain([&cluster]) {
@@ -205,16 +211,23 @@ async fn join(
     }
 }
 
-/// Makes the objects of the agents, and checks that applying them conflicts with no other field
-/// manager. Changes nothing.
-async fn agents(joining: &Joining<'_>) -> Result<(Option<Agent>, Paths), Failure> {
+/// Makes the objects of the agents and chooses the definitions, and checks that applying them
+/// conflicts with no other field manager. Changes nothing.
+async fn prepare(joining: &Joining<'_>) -> Result<(Option<Agent>, Paths, Choice), Failure> {
+    let (member, args) = (joining.member, joining.args);
     let agent = Agent::prepare(joining).await?;
     let paths = Paths::prepare(joining).await?;
+    let definitions = match args.skip_crds {
+        true => Choice::default(),
+        false => definitions::choose(member).await?,
+    };
     if let Some(agent) = &agent {
         agent.check(joining).await?;
     }
     paths.check(joining).await?;
-    Ok((agent, paths))
+    let chosen = definitions.apply.iter().map(|one| &one.object);
+    preview::check(member, chosen, args.force_conflicts).await?;
+    Ok((agent, paths, definitions))
 }
 
 /// Creates the account in the member and a token. Returns it with the Secret of the hub that stores
@@ -235,14 +248,14 @@ async fn grant(
     let Credentials { token, ca_bundle } = &granted.credentials;
     let proxy_ca = given_proxy_ca.or(stored.proxy_ca);
     let secret = hub::secret(name, Some(token), ca_bundle, proxy_ca.as_deref())?;
-    let has_another_url = args.api_endpoint.is_some() || args.tunnel.is_some();
+    let has_another_url = !joining::is_address_of(&joining.endpoint, &member.url());
     member::verify(member, &secret, has_another_url).await?;
     Ok((granted, secret))
 }
 
-/// Returns the record of a member.
-fn recorded<'a>(known: &'a [Known], name: &ClusterName) -> Option<&'a Known> {
-    known.iter().find(|one| one.name == name.as_str())
+/// Returns the Cluster of a member.
+fn recorded<'a>(known: &'a [Cluster], name: &ClusterName) -> Option<&'a Cluster> {
+    known.iter().find(|one| one.name_any() == name.as_str())
 }
 
 /// Returns the rights in the member that the flags grant or withdraw.
@@ -253,9 +266,65 @@ fn optional_rights(args: &JoinArgs) -> OptionalRights {
     }
 }
 
-/// Returns the network and the type of entry that the flags set. The stored Cluster provides values
+/// Returns the annotations of the Cluster that the flags set. The stored Cluster provides those
 /// that the flags omit.
-fn networking(recorded: Option<&Known>, args: &JoinArgs) -> Networking {
-    let given = Networking::new(args.network.clone(), args.reach);
-    given.or(recorded.map_or_else(Networking::default, |one| one.networking.clone()))
+fn annotations(recorded: Option<&Cluster>, args: &JoinArgs) -> BTreeMap<String, String> {
+    let reach = args.reach.map(|reach| reach.to_string());
+    let reports_paths = args.report_paths.map(|reports| reports.to_string());
+    let given = [
+        (labels::NETWORK, args.network.clone()),
+        (labels::REACH, reach),
+        (labels::PATH_REPORTS, reports_paths),
+    ];
+    let all = given.into_iter().filter_map(|(name, given)| {
+        let stored = || recorded?.annotations().get(name).cloned();
+        Some((name.to_owned(), given.or_else(stored)?))
+    });
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::ClusterSpec;
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Command, CommandLine};
+
+    #[test]
+    fn given_annotations_count_before_those_of_the_cluster() {
+        let map = |all: &[(&str, &str)]| -> BTreeMap<_, _> {
+            let all = all.iter().copied();
+            all.map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect()
+        };
+        let stored = [
+            (labels::NETWORK, "edge"),
+            (labels::REACH, "cluster-ip"),
+            (labels::PATH_REPORTS, "true"),
+        ];
+        let mut cluster = Cluster::new("a", ClusterSpec::default());
+        *cluster.annotations_mut() = map(&[&stored[..], &[(labels::TUNNEL, "true")]].concat());
+        let given = "--network= --reach load-balancer --report-paths=false";
+        for (recorded, flags, expected) in [
+            (None, "", vec![]),
+            (Some(&cluster), "", stored.to_vec()),
+            (
+                Some(&cluster),
+                given,
+                vec![
+                    (labels::NETWORK, ""),
+                    (labels::REACH, "load-balancer"),
+                    (labels::PATH_REPORTS, "false"),
+                ],
+            ),
+        ] {
+            let line = format!("kubectl-mcs join a --member-kubeconfig f {flags}");
+            let line = CommandLine::try_parse_from(line.split_whitespace());
+            let Command::Join(args) = line.expect(flags).command else {
+                panic!("{flags}: no join");
+            };
+            assert_eq!(annotations(recorded, &args), map(&expected), "{flags}");
+        }
+    }
 }

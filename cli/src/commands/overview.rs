@@ -10,11 +10,11 @@ use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-use crate::cluster::api_server::{ApiServer, allowed};
+use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::cluster::karmada::binding;
 use crate::observe::hub::Hub;
 use crate::observe::misplaced::{self, Misplaced};
-use crate::observe::once::{self, GatherError};
+use crate::observe::once;
 use crate::observe::scope::{Breadth, Scope};
 use crate::observe::service::{self, Readings, key_of};
 use crate::views::explain::{self, Exposed};
@@ -68,7 +68,7 @@ impl Overview {
         }
     }
 
-    pub(super) async fn look(&self) -> Result<Snapshot, GatherError> {
+    pub(super) async fn look(&self) -> Result<Snapshot, RequestError> {
         let services = once::multi_cluster_services(&self.hub, &self.scope()).await?;
         // A hub that does not serve Cluster yields an empty list.
         let clusters = allowed(once::clusters(&self.hub).await)?;
@@ -81,7 +81,8 @@ impl Overview {
         Ok(snapshot)
     }
 
-    pub(super) async fn read_members(&self, snapshot: &mut Snapshot) {
+    /// Adds the objects of the members to a snapshot of the hub.
+    async fn read_members(&self, snapshot: &mut Snapshot) {
         let Some(clusters) = &snapshot.clusters else {
             return;
         };
@@ -98,8 +99,6 @@ impl Overview {
             karmadas(&self.hub, several, insecure),
             self.one()
         );
-        snapshot.unknown.clear();
-        snapshot.exposed = None;
         let has_defaults =
             one.as_ref().is_some_and(Result::is_err) && self.may_have_defaults().await;
         if let (Some(key), Some(one)) = (self.key(), one) {
@@ -144,7 +143,7 @@ impl Overview {
     }
 
     /// Reads the named service.
-    async fn one(&self) -> Option<Result<service::Snapshot, GatherError>> {
+    async fn one(&self) -> Option<Result<service::Snapshot, RequestError>> {
         let insecure = self.allow_insecure;
         Some(once::read(&self.hub, &self.key()?, insecure).await)
     }

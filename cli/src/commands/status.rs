@@ -5,14 +5,12 @@ mod watch;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::overview::{Overview, Snapshot};
 use crate::args::{Awaited, StatusArgs};
 use crate::cluster::access::HubArgs;
-use crate::observe::follow::follow;
 use crate::observe::kubeconfigs;
-use crate::observe::scope::{Breadth, Scope};
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
 use crate::term::output::{self, OutputError};
 use crate::term::screen::Screen;
@@ -47,8 +45,8 @@ impl CommandError for StatusError {
     }
 }
 
-/// Interval between two reads of the members during `--wait`.
-const MEMBERS_EVERY: Duration = Duration::from_secs(2);
+/// Pause between two looks during `--wait`.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// Arguments of the command and the overview that it shows.
 struct Query<'a> {
@@ -73,7 +71,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<ExitState, F
     }
     let mut snapshot = query.overview.look().await?;
     if args.waiting.wait {
-        query.wait(&mut snapshot, deadline).await?;
+        query.wait(snapshot, deadline).await?;
         // The awaited change in one member may have followed the read of another. The hub may have
         // become unreachable.
         snapshot = query.overview.look().await?;
@@ -120,57 +118,44 @@ impl Query<'_> {
 
     /// Waits until the awaited state is reached or the deadline passes.
     ///
-    /// Follows the hub and reads the members every 2 seconds. Also returns if the named service is
+    /// Looks again every 2 seconds, also after a failed look. Also returns if the named service is
     /// known to be gone. If the user may not list Clusters, `wait` returns once everything visible
     /// is healthy.
-    async fn wait(&self, snapshot: &mut Snapshot, deadline: Instant) -> Result<(), Failure> {
-        let may_see_clusters = snapshot.clusters.is_some();
-        let scope = Scope {
-            breadth: Breadth::Hub,
-            ..self.overview.scope()
-        };
-        let (mut follow, mut changes) = follow(self.overview.hub.clone(), scope);
-        let mut members = interval_at(Instant::now() + MEMBERS_EVERY, MEMBERS_EVERY);
-        members.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut last, mut failure) = (String::new(), String::new());
+    async fn wait(&self, first: Snapshot, deadline: Instant) -> Result<(), Failure> {
+        let (mut looked, mut last) = (Ok(first), String::new());
         loop {
-            let report = self.overview.report(snapshot);
-            let gone = self.args.name.is_some() && report.is_empty();
-            let is_over = match self.awaited(&report) {
-                ExitState::Good => true,
-                ExitState::Unknown => !may_see_clusters,
-                ExitState::Problem => gone && (report.is_complete() || !may_see_clusters),
-            };
-            if is_over {
-                return Ok(());
-            }
-            let problems = self.problems(&report);
-            if problems != last {
-                output::progress(format_args!("waiting: {problems}"))?;
-                last = problems;
-            }
-            tokio::select! {
-                Some(change) = changes.recv() => {
-                    follow.apply(change);
-                    let hub = &mut follow.fleet.hub;
-                    if let Some(why) = hub.ended.take().map(|why| why.to_string()) {
-                        if why != failure {
-                            output::progress(format_args!(
-                                "waiting: a watch failed, trying again: {why}"
-                            ))?;
-                        }
-                        failure = why;
-                    } else if hub.link.row().connected {
-                        snapshot.take_hub(hub);
-                    }
-                }
-                _ = members.tick() => {
-                    if timeout_at(deadline, self.overview.read_members(snapshot)).await.is_err() {
+            let state = match looked {
+                Ok(snapshot) => {
+                    let report = self.overview.report(&snapshot);
+                    if self.is_over(&report, snapshot.clusters.is_some()) {
                         return Ok(());
                     }
+                    self.problems(&report)
                 }
-                () = sleep_until(deadline) => return Ok(()),
+                Err(why) => format!("a read failed, trying again: {why}"),
+            };
+            if state != last {
+                output::progress(format_args!("waiting: {state}"))?;
+                last = state;
             }
+            let again = async {
+                sleep(LOOK_AGAIN).await;
+                self.overview.look().await
+            };
+            match timeout_at(deadline, again).await {
+                Ok(again) => looked = again,
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether the awaited state is reached, or the named service is known to be gone.
+    fn is_over(&self, report: &Report, may_see_clusters: bool) -> bool {
+        let gone = self.args.name.is_some() && report.is_empty();
+        match self.awaited(report) {
+            ExitState::Good => true,
+            ExitState::Unknown => !may_see_clusters,
+            ExitState::Problem => gone && (report.is_complete() || !may_see_clusters),
         }
     }
 

@@ -20,7 +20,6 @@ use self::scrape::Controller;
 use crate::args::TopArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::definitions::NotServed;
 use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::observe::scope::Scope;
@@ -48,7 +47,7 @@ impl CommandError for TopError {
 pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, Failure> {
     let hub = kubeconfigs::hub(hub, &args.members).await?;
     let clusters = once::clusters(&hub).await?;
-    let clusters = clusters.ok_or_else(|| NotServed::by(&hub, "Cluster"))?;
+    let clusters = clusters.ok_or_else(|| hub.not_served("Cluster"))?;
     let insecure = args.insecure.allow_insecure_members;
     let mut notes = Vec::new();
     let ((known, unlisted), uid, controller) = tokio::join!(

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::args::UnjoinArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::{ApiServer, allowed};
+use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::cluster::definitions;
 use crate::cluster::identity::{self, AnotherCluster};
 use crate::cluster::lease::{self, Controller};
@@ -85,7 +85,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     let hub = ApiServer::hub(hub).await?;
     match hub::check_cluster_api(&hub).await {
         // After an uninstall, only the account in the member remains.
-        Err(HubError::NoClusterApi(_)) if args.force => {}
+        Err(HubError::Request(RequestError::NotServed { .. })) if args.force => {}
         checked => checked?,
     }
     let context = args.member.member_context.as_deref();
@@ -222,33 +222,26 @@ async fn check_removable(
 /// Waits until the controller has removed its finalizer and the Cluster is deleted. Returns the
 /// last reason that the member was not ready for cleanup, or an empty string.
 async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<String, Failure> {
-    let mut last = None;
-    let mut finalizers = String::new();
-    let mut shown = Ok(());
+    let (mut unready, mut finalizers) = (String::new(), String::new());
     let deadline = Instant::now() + args.timeout;
-    let is_gone = wait::until(hub.all::<Cluster>(), name.as_str(), deadline, |cluster| {
+    let (clusters, waiting) = (hub.all::<Cluster>(), format!("the cleanup of {name}"));
+    let is_gone = wait::until_shown(clusters, name.as_str(), deadline, &waiting, |cluster| {
         let Some(cluster) = cluster.filter(|cluster| cluster.metadata.deletion_timestamp.is_some())
         else {
-            return Some(());
+            return Ok(());
         };
         finalizers = cluster.finalizers().join(", ");
-        let now = cleaning(cluster);
-        if last.as_ref() != Some(&now) && shown.is_ok() {
-            shown = output::progress(format_args!("waiting for the cleanup of {name}{now}"));
-        }
-        last = Some(now);
-        None
+        unready = cleaning(cluster);
+        Err(unready.clone())
     });
-    let is_gone = is_gone.await;
-    shown?;
-    let seconds = args.timeout.as_secs();
-    is_gone.map_err(|late| UnjoinError::NotCleaned {
+    let is_gone = is_gone.await?;
+    is_gone.map_err(|(late, _)| UnjoinError::NotCleaned {
         name: name.clone(),
-        seconds,
+        seconds: args.timeout.as_secs(),
         finalizers,
         late,
     })?;
-    Ok(last.unwrap_or_default())
+    Ok(unready)
 }
 
 /// Prints whether objects remain in the member although its Cluster is deleted. The member is read,

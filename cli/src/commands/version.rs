@@ -5,8 +5,7 @@ use kube::Resource as _;
 
 use crate::args::VersionArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::api_server::ApiServer;
-use crate::cluster::definitions::DEFINE;
+use crate::cluster::api_server::{ApiServer, DEFINE};
 use crate::term::exit::Failure;
 use crate::term::output;
 

@@ -259,9 +259,9 @@ impl From<RequestError> for ConnectError {
             | RequestError::Unsendable { message, .. }
             | RequestError::TooMany { message, .. }
             | RequestError::Busy { message, .. } => Self::Failed(message),
-            other @ (RequestError::NoKubeconfig(_) | RequestError::NotJoined(_)) => {
-                Self::Failed(other.to_string())
-            }
+            other @ (RequestError::NoKubeconfig(_)
+            | RequestError::NotJoined(_)
+            | RequestError::NotServed { .. }) => Self::Failed(other.to_string()),
         }
     }
 }

@@ -261,7 +261,7 @@ pub(super) async fn run(server: ApiServer, scope: Scope, changes: mpsc::Sender<S
 async fn connection(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
     let followed = match reader.scope.breadth {
         Breadth::Everything => everything(reader).await,
-        Breadth::Clusterset | Breadth::Hub => Ok(Ended::Broken(clusterset(reader).await)),
+        Breadth::Clusterset => Ok(Ended::Broken(clusterset(reader).await)),
     };
     followed.unwrap_or_else(Ended::Broken)
 }
@@ -314,23 +314,23 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
     })
 }
 
-/// Follows MultiClusterServices and Clusters, and in the clusterset's breadth also exports and
-/// imports on the hub.
+/// Follows MultiClusterServices and Clusters, and exports and imports on the hub.
 async fn clusterset(reader: &Reader<'_, Hub>) -> RequestError {
-    let exports_too = reader.scope.breadth == Breadth::Clusterset;
-    let begin = move |hub: &mut Hub| {
-        let exports = [Kind::ServiceExport, Kind::ServiceImport];
-        let exports = exports.into_iter().filter(|_| exports_too);
-        let kinds = [Kind::MultiClusterService, Kind::Cluster].into_iter();
-        hub.link.begin(&kinds.chain(exports).collect::<Vec<_>>());
+    let begin = |hub: &mut Hub| {
+        hub.link.begin(&[
+            Kind::MultiClusterService,
+            Kind::Cluster,
+            Kind::ServiceExport,
+            Kind::ServiceImport,
+        ]);
         Touched::default()
     };
     reader.send(begin).await;
     tokio::select! {
         why = follow_readable_clusters(reader) => why,
         why = follow_mcs(reader) => why,
-        why = reader.follow_served(Kind::ServiceExport, exports_served, exports), if exports_too => why,
-        why = reader.follow_served(Kind::ServiceImport, imports_served, imports), if exports_too => why,
+        why = reader.follow_served(Kind::ServiceExport, exports_served, exports) => why,
+        why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => why,
     }
 }
 

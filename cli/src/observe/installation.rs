@@ -21,7 +21,7 @@ use kube::api::ListParams;
 
 use self::creation::Creation;
 use self::rights::{MissingRight, Needs};
-use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::api_server::{ApiServer, RequestError, or_refused};
 use crate::cluster::bundle::DEPLOYMENTS;
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::credentials;
@@ -41,13 +41,8 @@ const CERTIFICATE: &str = "causeway-webhook-tls";
 const AT_ONCE: usize = 8;
 const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
 
-/// Result of a read, or the denial of permission.
-pub(crate) type Readable<T> = Result<T, Forbidden>;
-
-/// Denied permission, with the message of the API server.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Forbidden(pub String);
+/// Result of a read, or the reason that the user may not read it.
+pub(crate) type Readable<T> = Result<T, String>;
 
 /// Registered webhook.
 #[derive(Clone, Debug)]
@@ -271,14 +266,10 @@ async fn missing_rights(
     Ok(all)
 }
 
-/// Converts [`RequestError::NotAllowed`] into [`Forbidden`]. A denied read is not a fault of the
+/// Converts [`RequestError::NotAllowed`] to its text. A denied read is not a fault of the
 /// installation.
 pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>, RequestError> {
-    match answer {
-        Ok(answer) => Ok(Ok(answer)),
-        Err(error @ RequestError::NotAllowed { .. }) => Ok(Err(Forbidden(error.to_string()))),
-        Err(error) => Err(error),
-    }
+    or_refused(answer, |why| why.to_string())
 }
 
 /// Returns the reason that a rollout is incomplete, or `None` if all pods have the current template

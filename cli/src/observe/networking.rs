@@ -1,7 +1,6 @@
 //! Network of a member, and the type of entry through which other networks reach it. Annotations of
 //! the Cluster declare both.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use causeway::api::{Cluster, labels};
@@ -19,14 +18,6 @@ pub(crate) struct Networking {
 }
 
 impl Networking {
-    /// Returns the values of the flags.
-    pub(crate) fn new(network: Option<String>, reach: Option<Reach>) -> Self {
-        Self {
-            network,
-            reach: reach.map(|reach| reach.to_string()),
-        }
-    }
-
     /// Returns the values of a Cluster's annotations.
     pub(crate) fn recorded(cluster: &impl ResourceExt) -> Self {
         let annotation = |name| cluster.annotations().get(name).cloned();
@@ -34,28 +25,6 @@ impl Networking {
             network: annotation(labels::NETWORK),
             reach: annotation(labels::REACH),
         }
-    }
-
-    /// Fills missing values from `other`.
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            network: self.network.or(other.network),
-            reach: self.reach.or(other.reach),
-        }
-    }
-
-    /// Returns the annotations of the Cluster, or `None` if no value is set.
-    pub(crate) fn annotations(&self) -> Option<BTreeMap<String, String>> {
-        let all = [
-            (labels::NETWORK, &self.network),
-            (labels::REACH, &self.reach),
-        ];
-        let given = all.into_iter().filter_map(|(name, value)| {
-            let value = value.as_ref()?;
-            Some((name.to_owned(), value.clone()))
-        });
-        let annotations: BTreeMap<_, _> = given.collect();
-        (!annotations.is_empty()).then_some(annotations)
     }
 }
 
@@ -127,29 +96,5 @@ impl NetworkReport {
             self.network.clone().unwrap_or_default().into(),
             self.reach.unwrap_or_default().to_owned().into(),
         ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::api::DynamicObject;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn given_values_count_before_those_of_the_cluster() {
-        let cluster: DynamicObject = serde_json::from_value(json!({
-            "metadata": {"annotations": {labels::NETWORK: "edge", labels::REACH: "cluster-ip"}},
-        }))
-        .expect("an object");
-        let recorded = Networking::recorded(&cluster);
-        let kept = Networking::new(None, None).or(recorded.clone());
-        assert_eq!(kept.annotations(), cluster.metadata.annotations);
-        let given = Networking::new(Some(String::new()), Some(Reach::LoadBalancer));
-        let annotations = given.or(recorded).annotations().unwrap_or_default();
-        assert_eq!(annotations[labels::NETWORK], "");
-        assert_eq!(annotations[labels::REACH], "load-balancer");
-        assert_eq!(Networking::default().annotations(), None);
     }
 }

@@ -22,28 +22,8 @@ use super::connect::{self, ConnectError};
 use super::scope::Scope;
 use super::service::{self, Held, HubImports, HubNamespaces, MemberRead, Readings, Snapshot};
 use crate::cluster::access::Side;
-use crate::cluster::api_server::{ApiServer, RequestError, allowed};
-use crate::cluster::definitions::NotServed;
+use crate::cluster::api_server::{ApiServer, RequestError, allowed, or_refused};
 use crate::cluster::karmada::{self, binding};
-use crate::term::exit::{CommandError, PROBLEM};
-
-/// Failure to read a service.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum GatherError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    NoApi(#[from] NotServed),
-}
-
-impl CommandError for GatherError {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Self::Request(error) => error.exit_code(),
-            _ => PROBLEM,
-        }
-    }
-}
 
 /// Reads hub and members. An unreadable member has the error in place of its objects. With
 /// `allow_insecure` the certificates of members are not verified.
@@ -51,7 +31,7 @@ pub(crate) async fn read(
     hub: &ApiServer,
     key: &ServiceKey,
     allow_insecure: bool,
-) -> Result<Snapshot, GatherError> {
+) -> Result<Snapshot, RequestError> {
     let stored = multi_cluster_service(hub, key);
     read_with(hub, key, stored, allow_insecure).await
 }
@@ -62,29 +42,29 @@ pub(crate) async fn read_with_object(
     key: &ServiceKey,
     object: MultiClusterService,
     allow_insecure: bool,
-) -> Result<Snapshot, GatherError> {
+) -> Result<Snapshot, RequestError> {
     read_with(hub, key, async { Ok(Some(object)) }, allow_insecure).await
 }
 
 async fn read_with(
     hub: &ApiServer,
     key: &ServiceKey,
-    object: impl Future<Output = Result<Option<MultiClusterService>, GatherError>>,
+    object: impl Future<Output = Result<Option<MultiClusterService>, RequestError>>,
     allow_insecure: bool,
-) -> Result<Snapshot, GatherError> {
+) -> Result<Snapshot, RequestError> {
     let derived = key.derived();
     let (mcs, clusters, service, derived, imports, namespaces, works, unapplied) = tokio::try_join!(
         object,
         async {
             let clusters = clusters(hub).await?;
-            Ok(clusters.ok_or_else(|| NotServed::by(hub, "Cluster"))?)
+            clusters.ok_or_else(|| hub.not_served("Cluster"))
         },
-        async { Ok(hub.get(hub.within(&key.namespace), &key.name).await?) },
-        async { Ok(hub.get(hub.within(&key.namespace), &derived.name).await?) },
-        async { Ok(imports(hub, key).await?) },
-        async { Ok(namespaces(hub, key).await?) },
-        async { Ok(karmada::works(hub, Some(key)).await?) },
-        async { Ok(binding::unapplied(hub, key).await?) },
+        hub.get::<Service>(hub.within(&key.namespace), &key.name),
+        hub.get::<Service>(hub.within(&key.namespace), &derived.name),
+        imports(hub, key),
+        namespaces(hub, key),
+        karmada::works(hub, Some(key)),
+        binding::unapplied(hub, key),
     )?;
     // Without the hub's UID only objects of other hubs become indistinguishable.
     let hub_uid = hub.uid().await.ok();
@@ -266,7 +246,7 @@ async fn exported_by(scope: &Scope, member: ApiServer) -> Result<Held, RequestEr
 pub(crate) async fn multi_cluster_service(
     hub: &ApiServer,
     key: &ServiceKey,
-) -> Result<Option<MultiClusterService>, GatherError> {
+) -> Result<Option<MultiClusterService>, RequestError> {
     let found = multi_cluster_services(hub, &of(key)).await?;
     Ok(found.into_iter().next())
 }
@@ -288,14 +268,14 @@ where
 pub(crate) async fn multi_cluster_services(
     hub: &ApiServer,
     scope: &Scope,
-) -> Result<Vec<MultiClusterService>, GatherError> {
+) -> Result<Vec<MultiClusterService>, RequestError> {
     let api = hub.api(scope.namespace.as_deref());
     let parameters = ListParams {
         field_selector: scope.by_name(),
         ..ListParams::default()
     };
     let found = list(hub, api, &parameters).await?;
-    Ok(found.ok_or_else(|| NotServed::by(hub, "MultiClusterService"))?)
+    found.ok_or_else(|| hub.not_served("MultiClusterService"))
 }
 
 /// Lists all objects of a kind. Returns `None` if the API server does not serve the kind.
@@ -360,18 +340,6 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<MemberRe
         held,
         clusterset_unread,
     })
-}
-
-/// Converts [`RequestError::NotAllowed`] to a value.
-fn or_refused<T, E>(
-    answer: Result<T, RequestError>,
-    refusal: impl FnOnce(RequestError) -> E,
-) -> Result<Result<T, E>, RequestError> {
-    match answer {
-        Ok(answer) => Ok(Ok(answer)),
-        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(refusal(why))),
-        Err(error) => Err(error),
-    }
 }
 
 /// Reads the reports of causeway-agent on paths from a member. Without the right to read them,
@@ -442,7 +410,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::server;
-    use crate::term::exit::UNKNOWN;
+    use crate::term::exit::{CommandError as _, UNKNOWN};
 
     fn listed(number: usize, token: Option<&str>) -> ObjectList<Lease> {
         let lease = |number| {

@@ -27,8 +27,6 @@ pub(crate) struct Scope {
 /// Set of followed kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Breadth {
-    /// MultiClusterServices and Clusters of the hub. No member is followed.
-    Hub,
     /// MultiClusterServices and Clusters of the hub, and the kinds of the Multi-Cluster Services
     /// API on hub and members.
     #[default]
@@ -94,12 +92,7 @@ impl Scope {
     /// Whether the member of a Cluster is observed. The clusterset's breadth excludes a member that
     /// serves neither of its kinds.
     pub(crate) fn takes_part(&self, cluster: &Cluster) -> bool {
-        cluster.takes_part()
-            && match self.breadth {
-                Breadth::Hub => false,
-                Breadth::Clusterset => !serves_neither(cluster),
-                Breadth::Everything => true,
-            }
+        cluster.takes_part() && (self.breadth == Breadth::Everything || !serves_neither(cluster))
     }
 
     /// Returns the field selector of the name.

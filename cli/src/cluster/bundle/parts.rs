@@ -3,19 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use http::Uri;
 
 use crate::cluster::tunnel::address::TunnelAddress;
-
-/// Form that a value should have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum MalformedPart {
-    #[error("write it as https://webhook.example:9443")]
-    Url,
-    #[error("write it as registry.example/team, without https://")]
-    Registry,
-    #[error("a tag is of letters, digits, dots, dashes and underscores")]
-    Tag,
-}
 
 /// Parts of an installation.
 #[derive(Args, Clone, Debug, Default)]
@@ -90,16 +80,15 @@ pub(crate) struct ImageArgs {
     pub image_tag: Option<String>,
 }
 
-fn https(text: &str) -> Result<String, MalformedPart> {
-    let config = kube::Config::new(text.parse().map_err(|_| MalformedPart::Url)?);
-    let url = &config.cluster_url;
-    if url.scheme_str() != Some("https") || url.host().is_none() || text.contains(['?', '#']) {
-        return Err(MalformedPart::Url);
+fn https(text: &str) -> Result<String, &'static str> {
+    let has_host = |url: Uri| url.scheme_str() == Some("https") && url.host().is_some();
+    if !text.parse().is_ok_and(has_host) || text.contains(['?', '#']) {
+        return Err("write it as https://webhook.example:9443");
     }
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-fn registry(text: &str) -> Result<String, MalformedPart> {
+fn registry(text: &str) -> Result<String, &'static str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:/[]".contains(c);
     let trimmed = text.trim_end_matches('/');
     if trimmed.is_empty()
@@ -107,12 +96,12 @@ fn registry(text: &str) -> Result<String, MalformedPart> {
         || trimmed.starts_with('/')
         || trimmed.contains("//")
     {
-        return Err(MalformedPart::Registry);
+        return Err("write it as registry.example/team, without https://");
     }
     Ok(trimmed.to_owned())
 }
 
-fn tag(text: &str) -> Result<String, MalformedPart> {
+fn tag(text: &str) -> Result<String, &'static str> {
     const LONGEST: usize = 128;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if text.is_empty()
@@ -120,7 +109,7 @@ fn tag(text: &str) -> Result<String, MalformedPart> {
         || text.starts_with(['.', '-'])
         || !text.chars().all(is_plain)
     {
-        return Err(MalformedPart::Tag);
+        return Err("a tag is of letters, digits, dots, dashes and underscores");
     }
     Ok(text.to_owned())
 }

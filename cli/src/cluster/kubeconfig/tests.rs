@@ -37,13 +37,13 @@ fn list(paths: &[PathBuf]) -> Option<OsString> {
     Some(env::join_paths(paths).expect("a list"))
 }
 
-async fn host(variable: Option<OsString>, context: Option<&str>) -> Result<String, String> {
+fn host(variable: Option<OsString>, context: Option<&str>) -> Result<String, String> {
     let loaded = load_default(variable, None).map_err(|error| error.to_string())?;
     let options = KubeConfigOptions {
         context: context.map(ToOwned::to_owned),
         ..KubeConfigOptions::default()
     };
-    let access = loaded.access(&options).await;
+    let access = loaded.access(&options);
     let url = access
         .map_err(|error| error.to_string())?
         .config
@@ -52,13 +52,13 @@ async fn host(variable: Option<OsString>, context: Option<&str>) -> Result<Strin
 }
 
 /// Returns the connection of the current context.
-async fn access(path: &Path) -> Result<Access, LoadError> {
+fn access(path: &Path) -> Result<Access, LoadError> {
     let loaded = load(Some(path)).expect("a kubeconfig");
-    loaded.access(&KubeConfigOptions::default()).await
+    loaded.access(&KubeConfigOptions::default())
 }
 
-#[tokio::test]
-async fn missing_files_of_kubeconfig_are_skipped() {
+#[test]
+fn missing_files_of_kubeconfig_are_skipped() {
     let directory = Directory::new();
     let (missing, blank) = (directory.path("missing"), directory.write("blank", ""));
     let (a, b) = (
@@ -66,8 +66,8 @@ async fn missing_files_of_kubeconfig_are_skipped() {
         directory.kubeconfig("b", "b", "{}"),
     );
     let all = list(&[missing.clone(), blank, a, b]);
-    assert_eq!(host(all.clone(), None).await, Ok("b".to_owned()));
-    assert_eq!(host(all, Some("a")).await, Ok("a".to_owned()));
+    assert_eq!(host(all.clone(), None), Ok("b".to_owned()));
+    assert_eq!(host(all, Some("a")), Ok("a".to_owned()));
 
     // Missing files in KUBECONFIG never select the in-cluster configuration.
     match load_default(list(&[missing]), None) {
@@ -97,8 +97,8 @@ fn in_cluster_counts_only_without_any_kubeconfig() {
     assert!(matches!(error, LoadError::Unusable { .. }), "{error}");
 }
 
-#[tokio::test]
-async fn unusable_kubeconfigs_are_errors_that_name_the_file() {
+#[test]
+fn unusable_kubeconfigs_are_errors_that_name_the_file() {
     let directory = Directory::new();
     let broken = directory.write("broken", "users: [{name: a, user: {token: hunter2}]\n");
     let good = directory.kubeconfig("good", "good", "{}");
@@ -113,7 +113,7 @@ async fn unusable_kubeconfigs_are_errors_that_name_the_file() {
         ),
         (vec![none], None, ["none: ", "current-context is not set"]),
     ] {
-        let error = host(list(&files), context).await.expect_err("unusable");
+        let error = host(list(&files), context).expect_err("unusable");
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
     }
@@ -125,18 +125,18 @@ async fn unusable_kubeconfigs_are_errors_that_name_the_file() {
 #[tokio::test]
 async fn token_files_may_end_in_white_space() {
     let directory = Directory::new();
-    let with = async |token: &str| {
+    let with = |token: &str| {
         directory.write("token", token);
-        access(&directory.kubeconfig("a", "a", "{tokenFile: token, token: inline}")).await
+        access(&directory.kubeconfig("a", "a", "{tokenFile: token, token: inline}"))
     };
-    let trimmed = with(" abc\n").await.expect("a token").config;
+    let trimmed = with(" abc\n").expect("a token").config;
     ApiServer::new(Side::Hub, trimmed).expect("a client");
-    let plain = with("abc").await.expect("a token").config.auth_info;
+    let plain = with("abc").expect("a token").config.auth_info;
     assert!(
         plain.token.is_none() && plain.token_file.is_some(),
         "the file is read again"
     );
-    let error = with("\n").await.expect_err("no token").to_string();
+    let error = with("\n").expect_err("no token").to_string();
     assert!(error.contains("token is empty"), "{error}");
 }
 
@@ -152,7 +152,7 @@ async fn output_of_a_credential_plugin_is_never_shown() {
              interactiveMode: Never, args: ['-c', '{script}'], \
              env: [{{name: SECRET, value: hunter2}}]}}}}"
         );
-        let access = access(&directory.kubeconfig("a", "a", &plugin)).await;
+        let access = access(&directory.kubeconfig("a", "a", &plugin));
         let config = access.expect("a context").config;
         let Err(error) = ApiServer::new(Side::Hub, config) else {
             panic!("{script}: the plugin gave no credentials");
@@ -164,8 +164,8 @@ async fn output_of_a_credential_plugin_is_never_shown() {
     }
 }
 
-#[tokio::test]
-async fn only_the_kubeconfigs_proxy_is_kept_apart() {
+#[test]
+fn only_the_kubeconfigs_proxy_is_kept_apart() {
     let directory = Directory::new();
     let text = "current-context: a\n\
                 contexts: [{name: a, context: {cluster: a, user: a}}]\n\
@@ -173,13 +173,13 @@ async fn only_the_kubeconfigs_proxy_is_kept_apart() {
     let with = directory.write("with", text);
     let without = directory.write("without", &text.replace("http://proxy:1", ""));
     for (path, expected) in [(with, Some("http://proxy:1")), (without, None)] {
-        let access = access(&path).await.expect("a context");
+        let access = access(&path).expect("a context");
         assert_eq!(access.proxy_url.as_deref(), expected);
     }
 }
 
-#[tokio::test]
-async fn cluster_and_user_are_chosen_beside_the_context() {
+#[test]
+fn cluster_and_user_are_chosen_beside_the_context() {
     const FILE: &str = "
 apiVersion: v1
 kind: Config
@@ -195,14 +195,14 @@ users:
 ";
     let directory = Directory::new();
     let path = directory.write("config", FILE);
-    let access = async |cluster: Option<&str>, user: Option<&str>| {
+    let access = |cluster: Option<&str>, user: Option<&str>| {
         let options = KubeConfigOptions {
             cluster: cluster.map(ToOwned::to_owned),
             user: user.map(ToOwned::to_owned),
             ..KubeConfigOptions::default()
         };
         let loaded = load(Some(&path)).expect("a kubeconfig");
-        let access = loaded.access(&options).await;
+        let access = loaded.access(&options);
         access.map_err(|error| error.to_string())
     };
     for (cluster, user, host, proxy, name) in [
@@ -216,7 +216,7 @@ users:
         ),
         (None, Some("other"), "here.example", None, "other"),
     ] {
-        let access = access(cluster, user).await.expect("a connection");
+        let access = access(cluster, user).expect("a connection");
         assert_eq!(access.config.cluster_url.host(), Some(host));
         assert_eq!(access.proxy_url.as_deref(), proxy);
         assert_eq!(access.config.auth_info.username.as_deref(), Some(name));
@@ -225,7 +225,7 @@ users:
         (Some("nowhere"), None, "cluster \"nowhere\" does not exist"),
         (None, Some("nobody"), "user \"nobody\" does not exist"),
     ] {
-        let error = access(cluster, user).await.expect_err("not there");
+        let error = access(cluster, user).expect_err("not there");
         assert!(error.ends_with(why), "{error}");
     }
 }

@@ -7,10 +7,11 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Request;
 use super::archive::Archive;
+use crate::cluster::api_server::RequestError;
 use crate::cluster::lease::Controller;
 use crate::commands::overview::Overview;
 use crate::observe::installation;
-use crate::observe::once::{self, GatherError};
+use crate::observe::once;
 use crate::observe::verification::{self, Verification};
 use crate::term::screen::Screen;
 use crate::views::check::{self, diagnose};
@@ -100,7 +101,7 @@ async fn explanation(
     request: &Request<'_>,
     key: &ServiceKey,
     verified: &verification::Read,
-) -> Result<String, GatherError> {
+) -> Result<String, RequestError> {
     let allow_insecure = request.args.insecure.allow_insecure_members;
     let snapshot = once::read(&request.hub, key, allow_insecure).await?;
     let controller = Controller::read(&request.hub, &request.args.controller.lease).await?;

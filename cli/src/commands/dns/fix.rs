@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DynamicObject;
 use serde_json::json;
 use similar::TextDiff;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
 use super::DnsError;
 use super::gather::{self, MemberDns};
@@ -16,6 +16,7 @@ use super::site::{Location, NAMESPACE};
 use crate::args::DnsArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, ObjectError, Run};
+use crate::cluster::wait;
 use crate::term::confirm;
 use crate::term::exit::Failure;
 use crate::term::output;
@@ -24,7 +25,6 @@ use crate::term::output;
 const ROLE: &str = "coredns-serviceimports";
 /// Maximum time until the API server applies a new right.
 const RIGHTS_WITHIN: Duration = Duration::from_secs(30);
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Writes the missing parts after confirmation. Returns whether the caller should check the member.
 ///
@@ -118,20 +118,18 @@ subjects: [{{kind: ServiceAccount, namespace: {NAMESPACE}, name: '{account}'}}]
 /// `NoRights` after 30 s.
 async fn granted(member: &ApiServer, account: &str) -> Result<(), Failure> {
     let deadline = Instant::now() + RIGHTS_WITHIN;
-    let mut ticks = interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        if gather::missing_rights(member, account).await?.is_empty() {
-            return Ok(());
+    let waiting = format!("the rights of {NAMESPACE}/{account}");
+    let missing = wait::none_left(deadline, "", async || {
+        let missing = gather::missing_rights(member, account).await?;
+        Ok((!missing.is_empty()).then_some(&waiting))
+    });
+    match missing.await? {
+        None => Ok(()),
+        Some(_) => Err(DnsError::NoRights {
+            account: format!("{NAMESPACE}/{account}"),
+            seconds: RIGHTS_WITHIN.as_secs(),
         }
-        if Instant::now() >= deadline {
-            return Err(DnsError::NoRights {
-                account: format!("{NAMESPACE}/{account}"),
-                seconds: RIGHTS_WITHIN.as_secs(),
-            }
-            .into());
-        }
+        .into()),
     }
 }
 

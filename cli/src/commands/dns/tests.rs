@@ -9,7 +9,6 @@ use super::plan::{ByHand, DnsPlan, Edit, ZoneChange, plan};
 use super::site::{ConfigMaps, CoreDns, Location};
 use super::{DnsError, fix};
 use crate::args::Multicluster;
-use crate::observe::installation::Forbidden;
 use crate::observe::installation::rights::MissingRight;
 use crate::views::check::{Check, State};
 use causeway::api::multicluster::Version;
@@ -242,7 +241,7 @@ const STATES: [(&str, Change); 19] = [
     }),
     ("no CoreDNS", |member| member.coredns = Ok(None)),
     ("forbidden", |member| {
-        server(member).maps = Err(Forbidden("configmaps is forbidden".to_owned()));
+        server(member).maps = Err("configmaps is forbidden".to_owned());
     }),
     ("an image without the option", |member| {
         server(member).site.image = OLD.to_owned();
@@ -406,7 +405,7 @@ fn each_thing_that_the_zone_needs_is_checked() {
         ),
         (
             "definition of ServiceImport",
-            |it| it.imports = Err(Forbidden("no".to_owned())),
+            |it| it.imports = Err("no".to_owned()),
             State::Unknown,
             "not checked: no",
             "",

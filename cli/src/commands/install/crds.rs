@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::InstallError;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::bundle::parts::PartArgs;
-use crate::cluster::definitions::{self, CLUSTERS, Found, Kind, Origin, SERVICES};
+use crate::cluster::definitions::{self, CLUSTERS, Chosen, Found, Kind, Origin, SERVICES};
 use crate::cluster::deployed;
-use crate::cluster::objects::{self, Run};
+use crate::cluster::objects;
 use crate::term::exit::Failure;
 use crate::term::output;
 
@@ -20,12 +20,6 @@ const NEEDED: [(Kind, &[&str]); 2] = [
     ),
     (CLUSTERS, &["apiEndpoint", "secretRef", "syncMode"]),
 ];
-
-/// Definition to apply.
-pub(super) struct Chosen {
-    kind: Kind,
-    pub(super) object: DynamicObject,
-}
 
 /// Selects the definitions that the hub lacks or that causeway applied. Prints foreign definitions,
 /// which remain unchanged.
@@ -52,10 +46,7 @@ pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chos
                 "hub: {}",
                 definitions::left(kind.name, one.origin)
             ))?,
-            Origin::Absent | Origin::Managed => chosen.push(Chosen {
-                kind: *kind,
-                object: kind.definition()?,
-            }),
+            Origin::Absent | Origin::Managed => chosen.push(kind.chosen()?),
         }
     }
     if !parts.karmada && found.iter().any(|(_, one)| is_aggregated(one)) {
@@ -64,18 +55,6 @@ pub(super) async fn choose(hub: &ApiServer, parts: &PartArgs) -> Result<Vec<Chos
         )?;
     }
     Ok(chosen)
-}
-
-/// Applies the selected definitions, and waits until the API server serves them. Without `force`, a
-/// field of another manager is an error.
-pub(super) async fn apply(hub: &ApiServer, chosen: &[Chosen], force: bool) -> Result<(), Failure> {
-    for one in chosen {
-        objects::apply_with(hub, &one.object, Run::Real, force).await?;
-    }
-    for one in chosen {
-        one.kind.established(hub).await?;
-    }
-    Ok(())
 }
 
 /// Whether the API server serves a kind without a definition, as Karmada does for Cluster.

@@ -1,5 +1,5 @@
-//! Readiness of causeway on a hub that runs it: its pods are ready, and the webhook configurations
-//! hold a caBundle.
+//! Readiness of causeway on a hub that runs it: its pods are ready, the webhook configurations hold
+//! a caBundle, and the API server calls the webhook.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::wait::{self, TimedOut};
+use crate::observe::installation::creation::{self, Creation};
 use crate::observe::installation::{has_bundle, rollout};
 use crate::term::exit::{CommandError, Failure};
 use crate::term::output::{self, OutputError};
@@ -44,8 +45,21 @@ impl CommandError for NotReady {
     }
 }
 
-/// Waits until the pods of these Deployments are ready, and then until the webhook configurations
-/// hold a caBundle.
+/// Timeout while waiting for the API server to call the webhook.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "causeway is applied but no MultiClusterService can be created within {seconds} s: {message}; \
+     see docs/troubleshooting.md#the-webhook-cannot-be-called, fix the cause, and run this again"
+)]
+struct NotCalled {
+    message: String,
+    seconds: u64,
+}
+
+impl CommandError for NotCalled {}
+
+/// Waits until the pods of these Deployments are ready, then until the webhook configurations hold
+/// a caBundle, and then until the API server calls the webhook.
 pub(super) async fn wait(
     hub: &ApiServer,
     names: impl Iterator<Item = &str>,
@@ -78,7 +92,41 @@ pub(super) async fn wait(
         let webhooks = one.webhooks.iter().flatten();
         unregistered(webhooks.map(|webhook| &webhook.client_config))
     });
-    Ok(registered.await??)
+    registered.await??;
+    until_called(hub, time).await
+}
+
+/// Waits until the API server calls the webhook. Prints a note if a dry run does not show that.
+///
+/// # Errors
+/// [`NotCalled`] at the deadline, or that of the request if the hub does not respond then.
+async fn until_called(
+    hub: &ApiServer,
+    (deadline, timeout): (Instant, Duration),
+) -> Result<(), Failure> {
+    let mut is_reached = true;
+    let failing = wait::none_left(deadline, "the webhook: ", async || {
+        let creation = creation::dry_run(hub).await;
+        is_reached = !matches!(creation, Creation::Unreachable(_));
+        Ok(match creation {
+            Creation::Accepted | Creation::Denied => None,
+            Creation::Failed(why) | Creation::Unreachable(why) => Some(why),
+            Creation::Unknown(why) => {
+                output::progress(format_args!(
+                    "note: it is unknown whether the API server calls the webhook: {why}"
+                ))?;
+                None
+            }
+        })
+    });
+    match failing.await? {
+        None => Ok(()),
+        Some(why) if !is_reached => Err(hub.unreachable(why).into()),
+        Some(message) => {
+            let seconds = timeout.as_secs();
+            Err(NotCalled { message, seconds }.into())
+        }
+    }
 }
 
 /// Watches an object until `missing` returns `None`, and prints each state. Returns the last state
@@ -93,32 +141,21 @@ async fn until<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut last = "not read from the hub yet".to_owned();
-    let mut shown = Ok(());
-    let followed = wait::until(api, name, deadline, |object| {
-        let gap = match object.map(&missing) {
-            Some(None) => return Some(()),
-            Some(Some(gap)) => gap,
-            None => "not found".to_owned(),
-        };
-        if gap != last && shown.is_ok() {
-            shown = output::progress(format_args!("waiting for {what}: {gap}"));
-        }
-        last = gap;
-        None
+    let waiting = format!("{what}: ");
+    let followed = wait::until_shown(api, name, deadline, &waiting, |object| {
+        let gap = object.map_or_else(|| Some("not found".to_owned()), &missing);
+        gap.map_or(Ok(()), Err)
     });
-    let followed = followed.await;
-    shown?;
-    if followed.is_ok() {
-        output::result(format_args!("hub: {what} is ready"))?;
+    match followed.await? {
+        Ok(()) => Ok(Ok(output::result(format_args!("hub: {what} is ready"))?)),
+        Err((late, last)) => Ok(Err(NotReady {
+            what: what.to_owned(),
+            state: last.unwrap_or_else(|| "not read from the hub yet".to_owned()),
+            why: String::new(),
+            seconds: timeout.as_secs(),
+            late,
+        })),
     }
-    Ok(followed.map_err(|late| NotReady {
-        what: what.to_owned(),
-        state: last,
-        why: String::new(),
-        seconds: timeout.as_secs(),
-        late,
-    }))
 }
 
 fn of_deployment(name: &str) -> ListParams {
@@ -168,9 +205,21 @@ fn unscheduled(status: &PodStatus) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use kube::Config;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::cluster::access::Side;
+    use crate::term::exit::UNKNOWN;
+
+    #[tokio::test]
+    async fn hub_that_does_not_respond_at_the_deadline_is_unreachable() {
+        let nowhere = Config::new(http::Uri::from_static("http://127.0.0.1:1"));
+        let hub = ApiServer::new(Side::Hub, nowhere).expect("a client");
+        let waited = until_called(&hub, (Instant::now(), Duration::ZERO)).await;
+        let error = waited.expect_err("no response");
+        assert_eq!(error.exit_code(), UNKNOWN, "{error}");
+    }
 
     #[test]
     fn a_webhook_is_known_by_its_authority() {

@@ -1,7 +1,10 @@
 //! Refusals before anything is written.
 
+use causeway::api::Cluster;
 use causeway::domain::ClusterName;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::target::is_tunnelled;
+use kube::ResourceExt as _;
 
 use super::JoinError;
 use crate::args::JoinArgs;
@@ -9,7 +12,6 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::deployed;
 use crate::cluster::identity;
 use crate::cluster::objects::ObjectError;
-use crate::commands::membership::hub::Known;
 use crate::term::exit::Failure;
 use crate::term::output;
 
@@ -37,12 +39,11 @@ pub(super) async fn check_version(hub: &ApiServer, args: &JoinArgs) -> Result<()
 
 /// Checks that a member of the tunnel stays one: the hub could not dial it.
 pub(super) fn check_tunnelled(
-    recorded: Option<&Known>,
+    recorded: Option<&Cluster>,
     name: &ClusterName,
     args: &JoinArgs,
 ) -> Result<(), JoinError> {
-    let is_tunnelled = recorded.is_some_and(|one| one.is_tunnelled);
-    match is_tunnelled && !args.pull {
+    match recorded.is_some_and(is_tunnelled) && !args.pull {
         true => Err(JoinError::Tunnelled(name.clone())),
         false => Ok(()),
     }
@@ -60,25 +61,26 @@ pub(super) fn check_proxy(url: Option<&str>) -> Result<(), JoinError> {
 /// Checks that the name belongs to no other cluster, that the cluster has no other name, and that
 /// no ClusterProfile owns the Cluster.
 pub(super) fn check_identity(
-    known: &[Known],
+    known: &[Cluster],
     name: &ClusterName,
     uid: &str,
 ) -> Result<(), JoinError> {
     for cluster in known {
-        let same_name = cluster.name == name.as_str();
-        if let Some(namespace) = cluster.profile.clone().filter(|_| same_name) {
-            let name = name.clone();
+        let member = cluster.name_any();
+        let same_name = member == name.as_str();
+        if let Some(namespace) = cluster.profile_namespace().filter(|_| same_name) {
+            let (name, namespace) = (name.clone(), namespace.to_owned());
             return Err(JoinError::OfProfile { name, namespace });
         }
-        let known = cluster.id.as_deref();
+        let id = cluster.spec.id.as_deref();
         if same_name {
-            let checked = identity::check_identity(&cluster.name, known, uid);
+            let checked = identity::check_identity(&member, id, uid);
             checked.map_err(|why| JoinError::AnotherCluster {
                 name: name.clone(),
                 why,
             })?;
-        } else if known == Some(uid) {
-            return Err(JoinError::JoinedAs(cluster.name.clone()));
+        } else if id == Some(uid) {
+            return Err(JoinError::JoinedAs(member));
         }
     }
     Ok(())
@@ -86,29 +88,23 @@ pub(super) fn check_identity(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::commands::membership::location::Location;
-    use crate::observe::networking::Networking;
+    use causeway::api::ClusterSpec;
 
-    fn known(name: &str, id: Option<&str>) -> Known {
-        Known {
-            name: name.to_owned(),
+    use super::*;
+
+    fn known(name: &str, id: Option<&str>) -> Cluster {
+        let spec = ClusterSpec {
             id: id.map(ToOwned::to_owned),
-            endpoint: None,
-            location: Location::default(),
-            networking: Networking::default(),
-            profile: None,
-            is_tunnelled: false,
-            has_agent_credentials: false,
-            reports_paths: None,
-        }
+            ..ClusterSpec::default()
+        };
+        Cluster::new(name, spec)
     }
 
     #[test]
     fn one_cluster_has_one_name_and_one_name_stands_for_one_cluster() {
         let name = ClusterName::try_from("a").expect("a name");
         let check =
-            |known: &[Known]| check_identity(known, &name, "uid-a").map_err(|e| e.to_string());
+            |known: &[Cluster]| check_identity(known, &name, "uid-a").map_err(|e| e.to_string());
         let others = [known("b", Some("uid-b")), known("c", None)];
         assert_eq!(check(&others), Ok(()));
         assert_eq!(check(&[known("a", Some("uid-a"))]), Ok(()));

@@ -14,8 +14,8 @@ use super::optional_rights;
 use super::paths::Paths;
 use crate::args::JoinArgs;
 use crate::cluster::access::Side;
-use crate::cluster::api_server::ApiServer;
-use crate::cluster::definitions::{self, Choice};
+use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::definitions;
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent::AGENT_SECRET;
@@ -35,7 +35,7 @@ pub(super) async fn print(
 ) -> Result<(), Failure> {
     match hub::check_cluster_api(hub).await {
         // The user may install causeway on the hub later in the same way.
-        Ok(()) | Err(HubError::NoClusterApi(_)) => {}
+        Ok(()) | Err(HubError::Request(RequestError::NotServed { .. })) => {}
         Err(error) => return Err(error.into()),
     }
     let joining = Joining::read(hub, member, name, args).await?;
@@ -53,6 +53,7 @@ pub(super) async fn print(
         sets.push((format!("the member, {}", member.url()), objects));
     }
     if args.only != Some(Side::Member) {
+        joining.note_kept()?;
         let location = joining.location().await?.location;
         let mut objects = Vec::new();
         if !joining.gives_credentials() {
@@ -113,17 +114,10 @@ async fn of_member(joining: &Joining<'_>) -> Result<Vec<DynamicObject>, Failure>
     if joining.args.skip_crds {
         return Ok(objects);
     }
-    match definitions::choose(member).await? {
-        Choice::Apply(kinds) => {
-            for kind in kinds {
-                objects.push(kind.definition()?);
-            }
-        }
-        Choice::Leave(messages) => {
-            for message in messages {
-                output::progress(format_args!("note: member: {message}"))?;
-            }
-        }
+    let definitions = definitions::choose(member).await?;
+    objects.extend(definitions.apply.into_iter().map(|one| one.object));
+    for message in definitions.left {
+        output::progress(format_args!("note: member: {message}"))?;
     }
     Ok(objects)
 }

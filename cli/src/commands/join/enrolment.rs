@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use causeway::api::{Cluster, ClusterSpec, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::domain::enrolment::{CLUSTER_UID, EXPIRES, HASH, NAME, NAMESPACE, TOKEN};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use causeway::target::is_tunnelled;
 use causeway_certs::CA_CERTIFICATE;
 use k8s_openapi::ByteString;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -16,7 +18,7 @@ use serde_json::json;
 
 use super::checks::{check_identity, check_version};
 use super::dry_run::text;
-use super::{JoinError, TOKENS, networking, optional_rights, recorded};
+use super::{JoinError, TOKENS, annotations, optional_rights, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -26,10 +28,11 @@ use crate::cluster::tunnel::address::TunnelAddress;
 use crate::cluster::tunnel::authority::Data;
 use crate::cluster::tunnel::{self, SERVER_SECRET};
 use crate::commands::membership::agent;
-use crate::commands::membership::hub::{self, Known};
+use crate::commands::membership::hub;
 use crate::commands::membership::location::Location;
 use crate::commands::membership::member;
 use crate::commands::membership::member::agent as agent_objects;
+use crate::observe::once;
 use crate::term::exit::Failure;
 use crate::term::output::{self, OutputError};
 
@@ -50,7 +53,7 @@ pub(super) async fn run(hub: &HubArgs, name: &ClusterName, args: &JoinArgs) -> R
     if hub.namespace(NAMESPACE).await?.is_none() {
         return Err(JoinError::NoEnrolment(address.clone()).into());
     }
-    let known = hub::known(&hub).await?;
+    let known = once::clusters(&hub).await?.unwrap_or_default();
     let recorded = recorded(&known, name);
     check(&known, recorded, name, args)?;
     let token = args.dry_run.is_none().then(token).transpose()?;
@@ -74,15 +77,15 @@ pub(super) async fn run(hub: &HubArgs, name: &ClusterName, args: &JoinArgs) -> R
 /// Checks that the name is that of no other cluster, and of none that the hub dials. Without a
 /// given UID the recorded one stays, and the controller refuses another cluster.
 fn check(
-    known: &[Known],
-    recorded: Option<&Known>,
+    known: &[Cluster],
+    recorded: Option<&Cluster>,
     name: &ClusterName,
     args: &JoinArgs,
 ) -> Result<(), JoinError> {
-    let id = recorded.and_then(|one| one.id.as_deref());
+    let id = recorded.and_then(|one| one.spec.id.as_deref());
     let id = args.enrolment.id.as_deref().or(id);
     check_identity(known, name, id.unwrap_or_default())?;
-    match recorded.is_some_and(|one| !one.is_tunnelled) {
+    match recorded.is_some_and(|one| !is_tunnelled(one)) {
         true => Err(JoinError::Dialled(name.clone())),
         false => Ok(()),
     }
@@ -113,26 +116,24 @@ async fn data(
 
 /// Returns the Cluster, with what is recorded and no flag changes.
 fn cluster(
-    recorded: Option<&Known>,
+    recorded: Option<&Cluster>,
     name: &ClusterName,
     args: &JoinArgs,
 ) -> Result<DynamicObject, ObjectError> {
     let given = Location::new(args.region.clone(), args.zones.clone());
-    let location = given.or(recorded.map_or_else(Location::default, |one| one.location.clone()));
-    let id = args.enrolment.id.as_deref();
-    let endpoint = args.api_endpoint.as_deref();
-    let fields = hub::MemberFields {
-        id: id.or_else(|| recorded?.id.as_deref()),
-        endpoint: endpoint.or_else(|| recorded?.endpoint.as_deref()),
-        proxy: None,
-        location: &location,
-        networking: &networking(recorded, args),
-        is_tunnelled: true,
-        // The hub stores no token of the member.
-        has_agent_credentials: true,
-        reports_paths: recorded.and_then(|one| one.reports_paths),
+    let location = given.or(recorded.map_or_else(Location::default, Location::recorded));
+    let id = args.enrolment.id.clone();
+    let endpoint = args.api_endpoint.clone();
+    let spec = ClusterSpec {
+        id: id.or_else(|| recorded?.spec.id.clone()),
+        sync_mode: Some(SyncMode::Pull),
+        api_endpoint: endpoint.or_else(|| recorded?.spec.api_endpoint.clone()),
+        region: location.region,
+        zones: location.zones,
+        // Without a Secret: the hub stores no token of the member.
+        ..ClusterSpec::default()
     };
-    hub::cluster(name, &fields)
+    hub::cluster(name, annotations(recorded, args), &spec)
 }
 
 /// Returns the objects for the member: those that `join` applies elsewhere, without a token of the

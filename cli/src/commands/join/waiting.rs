@@ -1,5 +1,7 @@
 //! Wait until the controller watches the member.
 
+use std::fmt;
+
 use causeway::api::{Cluster, condition};
 use causeway::domain::ClusterName;
 use causeway_engine::reasons::Reason;
@@ -26,23 +28,13 @@ pub(super) async fn synced(
     endpoint: &str,
     args: &JoinArgs,
 ) -> Result<(), Failure> {
-    let mut last = None;
-    let mut shown = Ok(());
     let deadline = Instant::now() + args.timeout;
-    let found = wait::until(hub.all::<Cluster>(), name.as_str(), deadline, |cluster| {
-        let Err(now) = watched(cluster) else {
-            return cluster.and_then(|cluster| cluster.status.clone());
-        };
-        if last.as_ref() != Some(&now) && shown.is_ok() {
-            shown = output::progress(format_args!("waiting for {name}: {}", now.text()));
-        }
-        last = Some(now);
-        None
+    let (clusters, waiting) = (hub.all::<Cluster>(), format!("{name}: "));
+    let found = wait::until_shown(clusters, name.as_str(), deadline, &waiting, |cluster| {
+        let status = cluster.and_then(|cluster| cluster.status.clone());
+        watched(cluster).map(|()| status.unwrap_or_default())
     });
-    let found = found.await;
-    shown?;
-    let last = last.unwrap_or(Waiting::Unseen);
-    match found {
+    match found.await? {
         Ok(status) => {
             check_controller(hub, name, deadline).await?;
             let version = status.kubernetes_version.unwrap_or_default();
@@ -54,14 +46,15 @@ pub(super) async fn synced(
                 "{name} is synced, Kubernetes {version} at {endpoint}{through}"
             ))?)
         }
-        Err(late) => {
+        Err((late, last)) => {
+            let last = last.unwrap_or(Waiting::Unseen);
             if matches!(last, Waiting::Agent { .. }) && !late.is_unread() {
                 check_controller(hub, name, deadline).await?;
             }
             Err(JoinError::NotSynced {
                 name: name.clone(),
                 seconds: args.timeout.as_secs(),
-                state: last.text(),
+                state: last.to_string(),
                 remedy: last.remedy(name, endpoint, args.tunnel.as_ref()),
                 late,
             }
@@ -135,19 +128,22 @@ fn watched(cluster: Option<&Cluster>) -> Result<(), Waiting> {
     }
 }
 
-impl Waiting {
-    fn text(&self) -> String {
+impl fmt::Display for Waiting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unseen => "not processed by the controller yet".to_owned(),
-            Self::Agent { last } => format!(
+            Self::Unseen => out.write_str("not processed by the controller yet"),
+            Self::Agent { last } => write!(
+                out,
                 "not processed by the controller yet, which may lack a token of the member's \
                  agent; it last reported {last}"
             ),
-            Self::Gone => "its Cluster object was deleted".to_owned(),
-            Self::Not { reason, message } => format!("{reason} ({message})"),
+            Self::Gone => out.write_str("its Cluster object was deleted"),
+            Self::Not { reason, message } => write!(out, "{reason} ({message})"),
         }
     }
+}
 
+impl Waiting {
     fn remedy(&self, name: &ClusterName, endpoint: &str, tunnel: Option<&TunnelAddress>) -> String {
         let is_unreachable =
             matches!(self, Self::Not { reason, .. } if *reason == Reason::Unreachable);
@@ -228,7 +224,7 @@ mod tests {
         cluster.annotations_mut().extend(by_agent);
         let waiting = watched(Some(&cluster)).expect_err("it is not current");
         assert_eq!(
-            waiting.text(),
+            waiting.to_string(),
             "not processed by the controller yet, which may lack a token of the member's agent; it \
              last reported Unreachable (why)"
         );

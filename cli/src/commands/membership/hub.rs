@@ -4,24 +4,19 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use causeway::api::cluster::{has_agent_credentials, reports_paths};
-use causeway::api::{Cluster, labels};
+use causeway::api::{Cluster, ClusterSpec, SyncMode, labels};
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use causeway::domain::{ClusterName, NameError, enrolment};
-use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE, is_tunnelled};
+use causeway::target::{CA_BUNDLE, PROXY_CA_BUNDLE};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::{Api, Resource as _, ResourceExt};
+use kube::api::{DynamicObject, ListParams};
+use kube::{Resource as _, ResourceExt};
 use serde_json::json;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::definitions::NotServed;
 use crate::cluster::karmada;
 use crate::cluster::objects::{self, ObjectError, Run};
-use crate::commands::membership::location::Location;
-use crate::observe::networking::Networking;
-use crate::observe::once;
 use crate::term::exit::{CommandError, PROBLEM, USAGE};
 
 const CLUSTERS: &str = "clusters.cluster.karmada.io";
@@ -36,8 +31,6 @@ pub(crate) enum HubError {
     NotJoined(ClusterName),
     #[error(transparent)]
     Request(#[from] RequestError),
-    #[error(transparent)]
-    NoClusterApi(#[from] NotServed),
     #[error(
         "the hub is a Karmada control plane, whose members are joined with karmadactl; causeway uses the Cluster objects \
          that are there, and reaches those in Pull mode by a tunnel after kubectl mcs tunnel add"
@@ -84,7 +77,7 @@ pub(crate) async fn annotate(
 /// Cluster, and only Karmada may create and delete the objects.
 pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
     if !hub.serves_kind::<Cluster>().await? {
-        return Err(NotServed::by(hub, "Cluster").into());
+        return Err(hub.not_served("Cluster").into());
     }
     let definitions = hub.all::<CustomResourceDefinition>();
     match hub.get_metadata(definitions, CLUSTERS).await {
@@ -171,50 +164,6 @@ fn secret_without_data(
     }))
 }
 
-/// Joined member, as recorded in its Cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
-    pub name: String,
-    /// `spec.id`: the UID of the member's kube-system namespace, if recorded.
-    pub id: Option<String>,
-    /// `spec.apiEndpoint`, if recorded.
-    pub endpoint: Option<String>,
-    /// Location from `spec.region` and `spec.zones`.
-    pub location: Location,
-    /// Network of the member, and the type of entry through which other networks reach it.
-    pub networking: Networking,
-    /// Namespace of the ClusterProfile that the Cluster was created from, if any.
-    pub profile: Option<String>,
-    /// Whether the hub reaches the member through causeway-tunnel.
-    pub is_tunnelled: bool,
-    /// Whether its agent gives the controller the token.
-    pub has_agent_credentials: bool,
-    /// Whether an agent of the member reports paths. `None` if the Cluster does not say it.
-    pub reports_paths: Option<bool>,
-}
-
-/// Lists the Clusters of the hub. Returns an empty list if the hub does not serve Clusters.
-pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
-    let clusters: Api<DynamicObject> = hub.api_of(&ApiResource::erase::<Cluster>(&()), None);
-    let list = once::list(hub, clusters, &ListParams::default()).await?;
-    let known = list.into_iter().flatten().map(|cluster| {
-        let text = |field: &str| cluster.data["spec"][field].as_str().map(ToOwned::to_owned);
-        let labels = ResourceExt::labels(&cluster);
-        Known {
-            id: text("id"),
-            endpoint: text("apiEndpoint"),
-            location: Location::recorded(&cluster),
-            networking: Networking::recorded(&cluster),
-            profile: labels.get(labels::PROFILE_NAMESPACE).cloned(),
-            is_tunnelled: is_tunnelled(&cluster),
-            has_agent_credentials: has_agent_credentials(&cluster.metadata),
-            reports_paths: reports_paths(&cluster.metadata),
-            name: cluster.metadata.name.unwrap_or_default(),
-        }
-    });
-    Ok(known.collect())
-}
-
 /// Returns the Secret with a member's credentials. Without a token, the key belongs to the user who
 /// adds it later.
 pub(crate) fn secret(
@@ -265,60 +214,21 @@ fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
     secret_without_data(MEMBERS_NAMESPACE, name.as_str(), name)
 }
 
-/// Fields of a member's Cluster object.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MemberFields<'a> {
-    /// UID of the member's kube-system namespace, if it is known.
-    pub id: Option<&'a str>,
-    /// URL of the member's API server, if it is known.
-    pub endpoint: Option<&'a str>,
-    /// URL of the proxy to the member's API server.
-    pub proxy: Option<&'a str>,
-    /// Region and zones of the member.
-    pub location: &'a Location,
-    /// Network of the member, and the type of entry through which other networks reach it.
-    pub networking: &'a Networking,
-    /// Whether the hub reaches the member through causeway-tunnel.
-    pub is_tunnelled: bool,
-    /// Whether its agent gives the controller the token. The Cluster names no Secret then.
-    pub has_agent_credentials: bool,
-    /// Whether the controller reads reports on paths. `None` leaves it as it is.
-    pub reports_paths: Option<bool>,
-}
-
-/// Returns the Cluster object of a member.
+/// Returns the Cluster object of a member. Mode Pull selects causeway-tunnel, and a spec without
+/// Secret the token of the agent.
 pub(crate) fn cluster(
     name: &ClusterName,
-    fields: &MemberFields<'_>,
+    mut annotations: BTreeMap<String, String>,
+    spec: &ClusterSpec,
 ) -> Result<DynamicObject, ObjectError> {
-    let mut cluster = bare_cluster(name)?;
-    cluster.metadata.annotations = fields.networking.annotations();
-    let tunnel = fields.is_tunnelled;
+    let tunnel = spec.sync_mode == Some(SyncMode::Pull);
     let tunnel = tunnel.then(|| (labels::TUNNEL, true.to_string()));
-    let credentials = fields.has_agent_credentials;
+    let credentials = spec.secret_ref.is_none();
     let credentials = credentials.then(|| (labels::CREDENTIALS, labels::FROM_AGENT.to_owned()));
-    let paths = fields.reports_paths;
-    let paths = paths.map(|reports| (labels::PATH_REPORTS, reports.to_string()));
-    for (name, value) in tunnel.into_iter().chain(credentials).chain(paths) {
-        let annotations = cluster.metadata.annotations.get_or_insert_default();
-        annotations.insert(name.to_owned(), value);
-    }
-    let mut spec = json!({
-        "syncMode": if fields.is_tunnelled { "Pull" } else { "Push" },
-    });
-    if !fields.has_agent_credentials {
-        spec["secretRef"] = json!({ "namespace": MEMBERS_NAMESPACE, "name": name.as_str() });
-    }
-    if let Some(spec) = spec.as_object_mut() {
-        let texts = [
-            ("id", fields.id),
-            ("apiEndpoint", fields.endpoint),
-            ("proxyURL", fields.proxy),
-        ];
-        let texts = texts.into_iter();
-        let texts = texts.filter_map(|(field, value)| Some((field.to_owned(), json!(value?))));
-        spec.extend(texts.chain(fields.location.fields()));
-    }
+    let connection = tunnel.into_iter().chain(credentials);
+    annotations.extend(connection.map(|(name, value)| (name.to_owned(), value)));
+    let mut cluster = bare_cluster(name)?;
+    cluster.metadata.annotations = Some(annotations).filter(|all| !all.is_empty());
     cluster.data = json!({ "spec": spec });
     Ok(cluster)
 }

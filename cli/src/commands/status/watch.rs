@@ -10,7 +10,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Query;
 use crate::cluster::api_server::RequestError;
-use crate::cluster::definitions::NotServed;
 use crate::commands::overview::{MISPLACED, Snapshot, karmadas};
 use crate::observe::connect::READ_WITHIN;
 use crate::observe::fleet::Change;
@@ -162,7 +161,7 @@ impl Live<'_> {
         match why {
             RequestError::NotFound { .. } => {
                 let hub = &self.query.overview.hub;
-                return Err(NotServed::by(hub, "MultiClusterService").into());
+                return Err(hub.not_served("MultiClusterService").into());
             }
             RequestError::NotAllowed { .. } => return Err(why.into()),
             why if !self.is_listed => return Err(why.into()),

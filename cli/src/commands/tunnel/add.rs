@@ -5,12 +5,10 @@
 //! reported is used as it is. Each step may be the last of an interrupted run; the next run does
 //! them all again.
 
-use std::time::Duration;
-
 use causeway::api::{Cluster, SyncMode, labels};
 use causeway::domain::ClusterName;
 use kube::ResourceExt as _;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::change::{self, ChangeError};
 use crate::args::{DryRun, TunnelAddArgs};
@@ -18,15 +16,13 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::ApiServer;
 use crate::cluster::identity::check_identity;
 use crate::cluster::objects::Run;
+use crate::cluster::wait;
 use crate::commands::membership::agent::{AgentObjects, AgentRequest};
 use crate::commands::membership::hub;
 use crate::commands::membership::member;
 use crate::observe::connect::{self, ConnectError};
 use crate::term::exit::{ExitState, Failure};
 use crate::term::output::{self, Format, OutputError};
-
-/// Pause between two attempts to read the member.
-const EVERY: Duration = Duration::from_secs(1);
 
 /// Adds a member to the tunnel. Returns [`ExitState::Unknown`] if whether its agent is connected
 /// cannot be read.
@@ -166,35 +162,28 @@ async fn connected(
     (name, id): (&ClusterName, Option<&str>),
     args: &TunnelAddArgs,
 ) -> Result<(), Failure> {
-    let deadline = Instant::now() + args.timeout;
-    let mut last = String::new();
-    loop {
+    let (deadline, waiting) = (Instant::now() + args.timeout, format!("{name}: "));
+    let failing = wait::none_left(deadline, &waiting, async || {
         let answer = connect::in_time(async { Ok(member.uid().await?) }).await;
         let checked = answer.map_err(|why| why.to_string()).and_then(|uid| {
             let checked = check_identity(name.as_str(), id, &uid);
             checked.map_err(|why| why.to_string())
         });
-        let Err(state) = checked else {
-            return Ok(output::result(format_args!(
-                "{name} is connected, at {} through causeway-tunnel at {}",
-                member.url(),
-                args.tunnel
-            ))?);
-        };
-        if state != last {
-            output::progress(format_args!("waiting for {name}: {state}"))?;
+        Ok(checked.err())
+    });
+    match failing.await? {
+        None => Ok(output::result(format_args!(
+            "{name} is connected, at {} through causeway-tunnel at {}",
+            member.url(),
+            args.tunnel
+        ))?),
+        Some(state) => Err(ChangeError::NotConnected {
+            name: name.clone(),
+            seconds: args.timeout.as_secs(),
+            remedy: remedy(&state, &member.url(), args),
+            state,
         }
-        if Instant::now() >= deadline {
-            return Err(ChangeError::NotConnected {
-                name: name.clone(),
-                seconds: args.timeout.as_secs(),
-                remedy: remedy(&state, &member.url(), args),
-                state,
-            }
-            .into());
-        }
-        last = state;
-        sleep(EVERY).await;
+        .into()),
     }
 }
 

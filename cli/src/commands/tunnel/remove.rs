@@ -4,6 +4,7 @@
 use causeway::api::Cluster;
 use causeway::domain::ClusterName;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
+use kube::ResourceExt as _;
 
 use super::change::{self, ChangeError};
 use crate::args::TunnelRemoveArgs;
@@ -13,6 +14,7 @@ use crate::cluster::identity;
 use crate::cluster::objects::{self, Run};
 use crate::commands::membership::hub;
 use crate::commands::membership::member::agent;
+use crate::observe::once;
 use crate::term::exit::Failure;
 use crate::term::output::{self, OutputError};
 
@@ -51,13 +53,13 @@ pub(super) async fn run(hub: &HubArgs, args: &TunnelRemoveArgs) -> Result<(), Fa
 
 /// Checks that the cluster with this UID is the member of that name, and no other of the hub.
 async fn check_identity(hub: &ApiServer, name: &ClusterName, uid: &str) -> Result<(), Failure> {
-    for known in hub::known(hub).await? {
-        let id = known.id.as_deref();
-        if known.name == name.as_str() {
-            let checked = identity::check_identity(&known.name, id, uid);
+    for cluster in once::clusters(hub).await?.unwrap_or_default() {
+        let (other, id) = (cluster.name_any(), cluster.spec.id.as_deref());
+        if other == name.as_str() {
+            let checked = identity::check_identity(&other, id, uid);
             checked.map_err(ChangeError::AnotherCluster)?;
         } else if id == Some(uid) {
-            return Err(ChangeError::IsAnother { other: known.name }.into());
+            return Err(ChangeError::IsAnother { other }.into());
         }
     }
     Ok(())

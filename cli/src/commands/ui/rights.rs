@@ -9,7 +9,6 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::cluster::definitions::NotServed;
 use crate::term::exit::{CommandError, Failure, UNKNOWN};
 
 /// Failure that would leave the page empty.
@@ -37,7 +36,8 @@ const ONE_NAMESPACE: &str = ", or show one namespace in which you have them: -n 
 /// Checks that the user may list the required objects on the hub.
 ///
 /// # Errors
-/// [`RightsError`] names the missing right, [`NotServed`] the missing CRD, each with its remedy.
+/// [`RightsError`] names the missing right, [`RequestError::NotServed`] the missing CRD, each with
+/// its remedy.
 pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<(), Failure> {
     let hint = match namespace {
         Some(_) => "",
@@ -63,7 +63,7 @@ where
     let one = ListParams::default().limit(1);
     match hub.list_metadata(api, &one).await {
         Ok(_) => Ok(()),
-        Err(RequestError::NotFound { .. }) => Err(NotServed::by(hub, kind).into()),
+        Err(RequestError::NotFound { .. }) => Err(hub.not_served(kind).into()),
         Err(RequestError::NotAllowed { message, .. }) => Err(RightsError::Forbidden {
             kind,
             why: message,

@@ -145,12 +145,14 @@ impl Run {
     }
 
     /// Returns the spec of a pod. The spec meets the Pod Security Standard "restricted" and has a
-    /// deadline. A pod for a node is placed like the pods of a DaemonSet (Kubernetes, "DaemonSet").
+    /// deadline. The images are for Linux. A pod for a node is placed like the pods of a DaemonSet
+    /// (Kubernetes, "DaemonSet").
     fn spec(&self, role: &Role<'_>, node: Option<&str>) -> Value {
         let mut spec = json!({
             "activeDeadlineSeconds": (self.timeout + GRACE).as_secs(),
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
+            "nodeSelector": {"kubernetes.io/os": "linux"},
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 0,
             "securityContext": {
@@ -651,6 +653,7 @@ mod tests {
             ),
             ("/spec/activeDeadlineSeconds", json!(90)),
             ("/spec/automountServiceAccountToken", json!(false)),
+            ("/spec/nodeSelector/kubernetes.io~1os", json!("linux")),
             ("/spec/securityContext/runAsNonRoot", json!(true)),
             (
                 "/spec/securityContext/seccompProfile/type",

@@ -15,7 +15,7 @@ use super::paths::Paths;
 use super::{MAX_NODES, MAX_SERVICES, VerifyError};
 use crate::args::WhatArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
-use crate::observe::once::{self, GatherError};
+use crate::observe::once;
 use crate::observe::scope::Scope;
 use crate::observe::service::key_of;
 use crate::observe::{kubeconfigs, networking};
@@ -93,8 +93,8 @@ impl Targets {
         };
         let objects = match once::multi_cluster_services(hub, &scope).await {
             Ok(objects) => objects,
-            Err(GatherError::NoApi(_)) => Vec::new(),
-            Err(GatherError::Request(error)) => return Err(error.into()),
+            Err(RequestError::NotServed { .. }) => Vec::new(),
+            Err(error) => return Err(error.into()),
         };
         let mut services = BTreeSet::new();
         for object in objects {
@@ -314,9 +314,10 @@ pub(super) fn left_out(consumers: &BTreeSet<String>, from: &[String]) -> BTreeSe
     left_out.cloned().collect()
 }
 
-/// Returns the names of the nodes that can run pods.
+/// Returns the names of the ready Linux nodes.
 async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
-    let nodes: Vec<Node> = member.list(member.all(), &ListParams::default()).await?;
+    let linux = ListParams::default().labels("kubernetes.io/os=linux");
+    let nodes: Vec<Node> = member.list(member.all(), &linux).await?;
     let is_ready = |node: &Node| {
         let status = node.status.as_ref();
         let conditions = status
@@ -331,10 +332,14 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use bytes::Bytes;
+    use http_body_util::Full;
     use serde_json::json;
+    use tower::{BoxError, service_fn};
 
     use super::*;
-    use crate::fixtures::{cluster, condition, service, synced};
+    use crate::cluster::access::Side;
+    use crate::fixtures::{cluster, condition, server, service, synced};
 
     /// Targets in two members that cannot be read.
     pub(in crate::commands::verify) fn targets(clusters: Vec<Cluster>) -> Targets {
@@ -417,6 +422,29 @@ pub(super) mod tests {
             let left_out = left_out(&targets.possible_consumers(key), &from);
             assert!(left_out.iter().eq(expected), "{key} {from:?}: {left_out:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn pods_start_on_ready_nodes_with_linux() {
+        let answer = service_fn(|request: http::Request<kube::client::Body>| async move {
+            let query = request.uri().query().unwrap_or_default();
+            let selector = "labelSelector=kubernetes.io%2Fos%3Dlinux";
+            assert!(query.contains(selector), "{query}");
+            let node = |name: &str, ready: &str| {
+                let status = json!({"conditions": [{"type": "Ready", "status": ready}]});
+                json!({"metadata": {"name": name}, "status": status})
+            };
+            let list = json!({
+                "apiVersion": "v1",
+                "kind": "NodeList",
+                "metadata": {},
+                "items": [node("a", "True"), node("b", "False")],
+            });
+            let body = Full::new(Bytes::from(list.to_string()));
+            Ok::<_, BoxError>(http::Response::new(body))
+        });
+        let member = server(Side::Member, kube::Client::new(answer, "default"));
+        assert_eq!(nodes(&member).await.expect("nodes"), ["a"]);
     }
 
     #[test]

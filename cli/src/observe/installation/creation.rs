@@ -15,6 +15,8 @@ pub(crate) enum Creation {
     Denied,
     /// The hub cannot create any MultiClusterService.
     Failed(String),
+    /// The hub did not respond.
+    Unreachable(String),
     /// The user may not create a MultiClusterService, another admission plugin denied it, or the
     /// namespace does not exist.
     Unknown(String),
@@ -52,10 +54,11 @@ fn of_failure(error: &RequestError) -> Creation {
         RequestError::Busy { message, .. } | RequestError::Refused { message, .. } => {
             Creation::Failed(message.clone())
         }
-        RequestError::Unreachable { why, .. } => Creation::Failed(why.clone()),
+        RequestError::Unreachable { why, .. } => Creation::Unreachable(why.clone()),
         RequestError::Kubeconfig { .. }
         | RequestError::NoKubeconfig(_)
         | RequestError::NotJoined(_)
+        | RequestError::NotServed { .. }
         | RequestError::NotAllowed { .. }
         | RequestError::NotFound { .. }
         | RequestError::Unsendable { .. }

@@ -14,11 +14,11 @@ use kube::ResourceExt;
 
 use super::certificate;
 use super::{Check, State};
+use crate::cluster::api_server::DEFINE;
 use crate::cluster::bundle;
 use crate::cluster::cleanup::{cleaning, is_kept};
 use crate::cluster::conditions::{Conditions as _, is_outdated};
 use crate::cluster::credentials;
-use crate::cluster::definitions::DEFINE;
 use crate::cluster::lease::{self, Controller};
 use crate::observe::connect::ConnectError;
 use crate::observe::installation::creation::Creation;
@@ -161,7 +161,7 @@ fn creation(creation: &Creation) -> Check {
             let message = "the webhook answers: it denied the object of the dry run";
             Check::healthy(NAME, message)
         }
-        Creation::Failed(why) => {
+        Creation::Failed(why) | Creation::Unreachable(why) => {
             let check = Check::unhealthy(NAME, format!("fails in a dry run: {why}"));
             check.remedy(
                 "see the log of the webhook and its registration; docs/certificates.md for its certificate",

@@ -15,7 +15,7 @@ use crate::fixtures::{cluster, condition, ready, synced};
 use crate::observe::connect::ConnectError;
 use crate::observe::installation::creation::Creation;
 use crate::observe::installation::rights::MissingRight;
-use crate::observe::installation::{Forbidden, Installation, Webhook};
+use crate::observe::installation::{Installation, Webhook};
 use crate::observe::misplaced::Misplaced;
 
 fn from<K: DeserializeOwned>(value: Value) -> K {
@@ -223,7 +223,7 @@ const ROWS: [Row; 30] = [
     }),
     ("no definitions", |i| i.definitions[0].1 = Ok(false)),
     ("definitions that may not be read", |i| {
-        i.definitions[1].1 = Err(Forbidden("no".to_owned()))
+        i.definitions[1].1 = Err("no".to_owned())
     }),
     ("no registration", |i| i.registrations[1].1 = Ok(None)),
     ("an empty registration", |i| {
@@ -234,7 +234,7 @@ const ROWS: [Row; 30] = [
     }),
     ("no endpoint", |i| i.endpoints = Ok(vec![endpoints(false)])),
     ("endpoints that may not be read", |i| {
-        i.endpoints = Err(Forbidden("no".to_owned()))
+        i.endpoints = Err("no".to_owned())
     }),
     ("a replica is missing", |i| {
         i.deployments = Ok(vec![deployment(1, "0.1.0")])
@@ -259,7 +259,7 @@ const ROWS: [Row; 30] = [
         i.certificate = Ok(Some(b"none".to_vec()))
     }),
     ("a certificate that may not be read", |i| {
-        i.certificate = Err(Forbidden("no".to_owned()))
+        i.certificate = Err("no".to_owned())
     }),
     ("another version", |i| {
         i.deployments = Ok(vec![deployment(2, "9.9.9")])
@@ -442,7 +442,7 @@ fn of_many_exports_on_the_hub_a_few_are_named_and_the_others_counted() {
     assert_eq!(named.count(), 5);
     let last = checks.last().expect("a check");
     assert!(last.message.starts_with("2 more"), "{last:?}");
-    installation.misplaced = Err(Forbidden("no".to_owned()));
+    installation.misplaced = Err("no".to_owned());
     let checks = diagnose(&installation);
     let last = checks.last().expect("a check");
     assert_eq!(
@@ -469,7 +469,7 @@ fn a_webhook_that_is_registered_by_its_address_has_no_endpoints_on_the_hub() {
 #[test]
 fn unread_certificate_is_unknown_without_a_dry_run() {
     let mut installation = whole();
-    installation.certificate = Err(Forbidden("no".to_owned()));
+    installation.certificate = Err("no".to_owned());
     installation.creation = Creation::Unknown("forbidden".to_owned());
     let checks = diagnose(&installation);
     let certificate = checks.iter().find(|one| one.name == "webhook certificate");
