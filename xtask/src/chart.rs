@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
 
 use crate::command;
 use crate::generated::Generated;
@@ -43,167 +44,17 @@ const PLACEHOLDERS: [(&str, &str); 2] = [
 const PEM: &str = "-----BEGIN CERTIFICATE-----";
 
 /// A file of `manifests/`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Manifest {
-    path: &'static str,
+    path: String,
     /// Its description.
-    about: &'static [&'static str],
-    templates: &'static [&'static str],
-    /// As `--set` takes them.
-    values: &'static [&'static str],
+    about: String,
+    templates: Vec<String>,
+    /// In the form of `--set`.
+    #[serde(default)]
+    values: Vec<String>,
 }
-
-const MANIFESTS: [Manifest; 12] = [
-    Manifest {
-        path: "hub/rbac.yaml",
-        about: &[
-            "What the webhook and the controller may do on the hub, and nothing else; and what people may do there. Where the webhook does not",
-            "keep its own certificates, delete what is labelled app.kubernetes.io/component=webhook-certificates.",
-        ],
-        templates: &[
-            "namespaces",
-            "webhook-rbac",
-            "webhook-certificates-rbac",
-            "controller-rbac",
-            "users-rbac",
-        ],
-        values: &["namespace.create=true"],
-    },
-    Manifest {
-        path: "hub/workloads.yaml",
-        about: &[
-            "The webhook and the controller on the hub itself, with the accounts of rbac.yaml. The webhook keeps its own certificates, in",
-            "the Secrets causeway-webhook-tls and causeway-webhook-ca; options/cert-manager.yaml has cert-manager do it instead.",
-        ],
-        templates: &[
-            "webhook-priorityclass",
-            "webhook-service",
-            "webhook-deployment",
-            "webhook-poddisruptionbudget",
-            "controller-deployment",
-            "controller-poddisruptionbudget",
-            "networkpolicy",
-        ],
-        values: &[],
-    },
-    Manifest {
-        path: "hub/webhook-by-service.yaml",
-        about: &[
-            "Sends every MultiClusterService past the webhook that runs on the hub (workloads.yaml), which fills in the caBundle by which",
-            "the API server knows it. Where cert-manager does that, see options/cert-manager.yaml.",
-        ],
-        templates: &["webhook-configurations"],
-        values: &[],
-    },
-    Manifest {
-        path: "hub/options/cert-manager.yaml",
-        about: &[
-            "The webhook's certificate by cert-manager, instead of the webhook's own. Then let the webhook serve it, and cert-manager keep the",
-            "caBundle, which the webhook leaves alone once the annotation is there:",
-            "  kubectl apply -f cert-manager.yaml",
-            "  kubectl annotate mutatingwebhookconfiguration,validatingwebhookconfiguration causeway \\",
-            "    cert-manager.io/inject-ca-from=causeway-system/causeway-webhook",
-            "  kubectl patch deployment -n causeway-system causeway-webhook --patch-file cert-manager.patch.yaml",
-        ],
-        templates: &["webhook-certificates"],
-        values: &["webhook.certificates.source=certManager"],
-    },
-    Manifest {
-        path: "hub/options/cluster-profiles.yaml",
-        about: &[
-            "Lets the controller make Clusters of the ClusterProfiles (KEP-4322) of namespace cluster-inventory. For another namespace:",
-            "  sed -e \"s|cluster-inventory|NAMESPACE|\" cluster-profiles.yaml | kubectl apply -f -",
-            "Start it with --cluster-profiles=NAMESPACE.",
-        ],
-        templates: &["controller-rbac-profiles"],
-        values: &["clusterProfiles.namespaces={cluster-inventory}"],
-    },
-    Manifest {
-        path: "hub/options/karmada.yaml",
-        about: &[
-            "On a Karmada control plane the members' credentials are in namespace karmada-cluster: lets the controller read them there, and",
-            "read Karmada's Works. Start it with --secret-namespace=karmada-cluster.",
-        ],
-        templates: &["controller-rbac-karmada"],
-        values: &["karmada.enabled=true"],
-    },
-    Manifest {
-        path: "hub/options/tokens.yaml",
-        about: &[
-            "Lasting tokens for a webhook and a controller that run outside the hub: for hubs without nodes.",
-            "On a hub that runs them as pods (workloads.yaml) leave this out; the kubelet gives them short-lived tokens.",
-        ],
-        templates: &["tokens"],
-        values: &["external.enabled=true"],
-    },
-    Manifest {
-        path: "hub/options/tunnel.yaml",
-        about: &[
-            "causeway-tunnel, for members that nobody can dial (docs/edge.md), and the Services by which agents and the controller reach it.",
-            "Secret causeway-tunnel in causeway-system has tls.crt, tls.key and ca.crt. Start the controller with",
-            "--tunnel-front=http://causeway-tunnel.causeway-system.svc:7080 and, for members whose agents give tokens, --tunnel-tls-dir.",
-        ],
-        templates: &[
-            "tunnel-deployment",
-            "tunnel-service",
-            "tunnel-poddisruptionbudget",
-            "tunnel-networkpolicy",
-        ],
-        values: &["tunnel.enabled=true"],
-    },
-    Manifest {
-        path: "hub/options/tunnel-clients.yaml",
-        about: &[
-            "causeway-tunnel with a front for clients with passwords, such as Karmada's aggregated API server (docs/edge.md): apply it after",
-            "tunnel.yaml, which has all but this. Secret causeway-tunnel-passwords in causeway-system has the file passwords. kubectl mcs",
-            "install --tunnel takes that front away again: apply this after it.",
-        ],
-        templates: &["tunnel-deployment", "tunnel-clients"],
-        values: &[
-            "tunnel.enabled=true",
-            "tunnel.authenticatedFront.enabled=true",
-        ],
-    },
-    Manifest {
-        path: "hub/options/tunnel-through-api-server.yaml",
-        about: &[
-            "causeway-tunnel with a listener for agents that come by the Service proxy of the hub's API server (docs/edge.md): apply it",
-            "after tunnel.yaml, which has all but this. Secret causeway-tunnel-upgrade in causeway-system gets the token of their account.",
-        ],
-        templates: &["tunnel-deployment", "tunnel-upgrade"],
-        values: &["tunnel.enabled=true", "tunnel.throughApiServer=true"],
-    },
-    Manifest {
-        path: "hub/options/tunnel-enrolment.yaml",
-        about: &[
-            "causeway-tunnel that gives agents their certificates, for members that join by a file of kubectl mcs join -o yaml",
-            "(docs/edge.md): apply it after tunnel.yaml, which has all but this. Secret causeway-tunnel-enrolment in causeway-system has",
-            "ca.crt and ca.key. kubectl mcs install --tunnel HOST --enrolment does both.",
-        ],
-        templates: &[
-            "tunnel-enrolment",
-            "tunnel-deployment",
-            "tunnel-networkpolicy",
-        ],
-        values: &["tunnel.enabled=true", "tunnel.enrolment.enabled=true"],
-    },
-    Manifest {
-        path: "hub/options/webhook-by-url.yaml",
-        about: &[
-            "Sends every MultiClusterService past a webhook that runs elsewhere: for hubs without nodes, such as a Karmada control plane.",
-            "WEBHOOK_URL stands for its address without a path, CA_BUNDLE for the certificate authority of its certificate:",
-            "  sed -e \"s|WEBHOOK_URL|https://webhook.example:9443|\" -e \"s|CA_BUNDLE|$(base64 -w0 ca.crt)|\" webhook-by-url.yaml | kubectl apply -f -",
-            "A webhook that keeps its own certificates (--self-managed-certs, with --certificate-name=webhook.example) fills in the caBundle:",
-            "  sed -e \"s|WEBHOOK_URL|https://webhook.example:9443|\" -e \"/caBundle:/d\" webhook-by-url.yaml | kubectl apply -f -",
-            "Leave webhook-by-service.yaml out then: both have the same names.",
-        ],
-        templates: &["webhook-configurations"],
-        values: &[
-            "external.enabled=true",
-            "external.webhookURL=https://webhook.invalid",
-            "external.caBundle=-----BEGIN CERTIFICATE-----",
-        ],
-    },
-];
 
 /// Renders the manifests and gives chart and agent the version of the workspace, or compares them.
 pub(crate) fn render(args: &RenderArgs) -> anyhow::Result<()> {
@@ -211,10 +62,11 @@ pub(crate) fn render(args: &RenderArgs) -> anyhow::Result<()> {
     for (path, text) in &mut files {
         *text = versioned(path)?;
     }
-    for manifest in &MANIFESTS {
+    let manifests = serde_saphyr::from_str::<Vec<Manifest>>(include_str!("rendered.yaml"));
+    for manifest in manifests.context("cannot read rendered.yaml")? {
         let text = manifest.text();
         let text = text.with_context(|| format!("cannot render {}", manifest.path))?;
-        files.insert(manifest.path.to_owned(), text);
+        files.insert(manifest.path, text);
     }
     let generated = Generated {
         files,
@@ -252,7 +104,7 @@ impl Manifest {
             "# Rendered from manifests/chart by `make manifests`; changes made here are lost."
                 .to_owned(),
         ];
-        lines.extend(self.about.iter().map(|line| format!("# {line}")));
+        lines.extend(self.about.lines().map(|line| format!("# {line}")));
         let is_kept = |line: &&str| !line.trim().is_empty() && !line.starts_with("# Source: ");
         let documents = rendered.lines().filter(is_kept);
         let documents = documents.skip_while(|line| *line == "---");

@@ -1,81 +1,39 @@
 //! Other programs: their output, or the reason why they have none.
 
-use std::io;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
-/// A command gave no answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CommandError {
-    /// There is no such program, or it may not be run.
-    #[error("{program} cannot be run: {source}")]
-    NotRun {
-        /// The program.
-        program: String,
-        /// Cause.
-        source: io::Error,
-    },
-    /// It failed, and said why.
-    #[error("{command} failed, {status}: {stderr}")]
-    Failed {
-        /// The program and its arguments.
-        command: String,
-        /// Status with which it ended.
-        status: ExitStatus,
-        /// Its standard error, unless a person has seen it.
-        stderr: String,
-    },
-    /// Its output is no text.
-    #[error("{command} printed what is no UTF-8")]
-    NotText {
-        /// The program and its arguments.
-        command: String,
-    },
-}
+use anyhow::{Context as _, ensure};
 
 /// Returns the standard output of a command, without blanks around it.
-pub(crate) fn output(command: &mut Command) -> Result<String, CommandError> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|source| not_run(command, source))?;
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(command, output.status, stderr.trim()));
-    }
-    match String::from_utf8(output.stdout) {
-        Ok(text) => Ok(text.trim().to_owned()),
-        Err(_) => Err(CommandError::NotText {
-            command: line(command),
-        }),
-    }
+pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| not_run(command))?;
+    let (status, stderr) = (output.status, String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        status.success(),
+        "{} failed, {status}: {}",
+        line(command),
+        stderr.trim()
+    );
+    let text = String::from_utf8(output.stdout);
+    let text = text.with_context(|| format!("{} printed what is no UTF-8", line(command)))?;
+    Ok(text.trim().to_owned())
 }
 
 /// Runs a command that a person watches.
-pub(crate) fn run(command: &mut Command) -> Result<(), CommandError> {
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .map_err(|source| not_run(command, source))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(failed(command, status, "see above"))
-    }
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.with_context(|| not_run(command))?;
+    ensure!(
+        status.success(),
+        "{} failed, {status}: see above",
+        line(command)
+    );
+    Ok(())
 }
 
-fn not_run(command: &Command, source: io::Error) -> CommandError {
-    CommandError::NotRun {
-        program: command.get_program().display().to_string(),
-        source,
-    }
-}
-
-fn failed(command: &Command, status: ExitStatus, stderr: &str) -> CommandError {
-    CommandError::Failed {
-        command: line(command),
-        status,
-        stderr: stderr.to_owned(),
-    }
+fn not_run(command: &Command) -> String {
+    format!("{} cannot be run", command.get_program().display())
 }
 
 fn line(command: &Command) -> String {
@@ -107,7 +65,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let error = run(&mut Command::new("/nowhere/program")).expect_err("no program");
-        let message = error.to_string();
+        let message = format!("{error:#}");
         assert!(
             message.starts_with("/nowhere/program cannot be run: "),
             "{message}"

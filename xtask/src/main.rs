@@ -3,10 +3,10 @@
 
 mod chart;
 mod command;
+mod dashboards;
 mod generated;
 mod images;
 mod manifests;
-mod monitoring;
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "xtask", version)]
 enum Task {
-    /// Write the definitions, the alerting rules and the dashboards below manifests/
+    /// Write the definitions, the dashboards and the chart's alerting rules below manifests/
     GenerateManifests(manifests::Args),
     /// Render the manifests of a hub from the Helm chart, and give the chart the workspace's
     /// version

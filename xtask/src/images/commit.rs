@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::Context as _;
 use jiff::Timestamp;
 
-use crate::command::{self, CommandError};
+use crate::command;
 
 /// A state of the sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,30 +17,20 @@ pub(crate) struct Commit {
     pub time: Timestamp,
 }
 
-/// The commit is not known.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CommitError {
-    /// Git does not answer.
-    #[error("images are made from a commit, and git does not name one: {0}")]
-    Git(#[from] CommandError),
-    /// Its answer cannot be read.
-    #[error("git describes the commit as {0:?}, and not as its hash and its time")]
-    Unreadable(String),
-}
-
 impl Commit {
     /// The commit that is checked out there.
-    pub(crate) fn of(repository: &Path) -> Result<Self, CommitError> {
+    pub(crate) fn of(repository: &Path) -> anyhow::Result<Self> {
         let git = |args: &[&str]| {
             let mut command = Command::new("git");
-            command::output(command.arg("-C").arg(repository).args(args))
+            let answer = command::output(command.arg("-C").arg(repository).args(args));
+            answer.context("images are made from a commit, and git does not name one")
         };
         let head = git(&["log", "--max-count=1", "--format=%H %ct"])?;
         let changes = git(&["status", "--porcelain"])?;
         Self::read(&head, &changes)
     }
 
-    fn read(head: &str, changes: &str) -> Result<Self, CommitError> {
+    fn read(head: &str, changes: &str) -> anyhow::Result<Self> {
         let read = || {
             let (hash, seconds) = head.split_once(' ')?;
             let time = Timestamp::from_second(seconds.parse().ok()?).ok()?;
@@ -49,7 +40,9 @@ impl Commit {
                 time,
             })
         };
-        read().ok_or_else(|| CommitError::Unreadable(head.to_owned()))
+        read().with_context(|| {
+            format!("git describes the commit as {head:?}, and not as its hash and its time")
+        })
     }
 
     /// Whether the work tree differs from the commit, so that nobody else can make the same images.
@@ -81,7 +74,10 @@ mod tests {
     fn what_is_no_commit_is_refused() {
         for head in ["", "0123abcd", "0123abcd yesterday"] {
             let error = Commit::read(head, "").expect_err(head);
-            assert!(matches!(error, CommitError::Unreadable(_)), "{head}");
+            assert_eq!(
+                error.to_string(),
+                format!("git describes the commit as {head:?}, and not as its hash and its time")
+            );
         }
     }
 }

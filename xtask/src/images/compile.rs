@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::commit::Commit;
-use crate::command::{self, CommandError};
+use crate::command;
 
 /// Directories of the machine that compiles. The programs name others in their place.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub(crate) fn compile(
     target: &str,
     places: &Places,
     commit: &Commit,
-) -> Result<PathBuf, CommandError> {
+) -> anyhow::Result<PathBuf> {
     for (package, program) in programs {
         cargo.args(["--package", package, "--bin", program]);
     }

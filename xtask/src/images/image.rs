@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::io;
 use std::str::FromStr as _;
 
-use oci_spec::OciSpecError;
 use oci_spec::image::{
     ANNOTATION_CREATED, ANNOTATION_DESCRIPTION, ANNOTATION_LICENSES, ANNOTATION_REF_NAME,
     ANNOTATION_REVISION, ANNOTATION_SOURCE, ANNOTATION_TITLE, ANNOTATION_VERSION, Arch, Config,
@@ -48,20 +47,6 @@ pub(crate) struct Image {
     files: Files,
 }
 
-/// An image could not be made.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ImageError {
-    /// An archive could not be written.
-    #[error("the archive cannot be made: {0}")]
-    Io(#[from] io::Error),
-    /// A document of the image could not be.
-    #[error("a document of the image cannot be made: {0}")]
-    Document(#[from] OciSpecError),
-    /// It could not be written as JSON.
-    #[error("a document of the image cannot be written: {0}")]
-    Json(#[from] serde_json::Error),
-}
-
 impl Description {
     /// The labels of the image, which are the annotations of its manifest too: tools read the one
     /// or the other.
@@ -90,7 +75,7 @@ impl Image {
         description: &Description,
         architecture: &Arch,
         files: &Files,
-    ) -> Result<Self, ImageError> {
+    ) -> anyhow::Result<Self> {
         let mut blobs = Blobs::default();
         let archive = layer::archive(files)?;
         let unpacked = format!("sha256:{}", hex(&archive));
@@ -129,8 +114,8 @@ impl Image {
     }
 
     /// The image as an archive: what skopeo, podman and containerd call an OCI archive.
-    pub(crate) fn archive(&self) -> Result<Vec<u8>, ImageError> {
-        Ok(layer::archive(&self.files)?)
+    pub(crate) fn archive(&self) -> io::Result<Vec<u8>> {
+        layer::archive(&self.files)
     }
 }
 
@@ -141,7 +126,7 @@ struct Blobs {
 }
 
 impl Blobs {
-    fn add(&mut self, kind: MediaType, content: Vec<u8>) -> Result<Descriptor, ImageError> {
+    fn add(&mut self, kind: MediaType, content: Vec<u8>) -> anyhow::Result<Descriptor> {
         let digest = hex(&content);
         let described = Sha256Digest::from_str(&digest)?;
         let descriptor = Descriptor::new(kind, content.len() as u64, described);

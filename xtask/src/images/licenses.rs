@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, ensure};
 use auditable_serde::{DependencyKind, Source, VersionInfo};
 use serde::Deserialize;
 
-use super::packages::{Package, Packages, PackagesError};
+use super::packages::{Package, Packages};
 use super::roots;
 use super::toolchain::{CLibrary, Rust};
 
@@ -65,45 +65,13 @@ struct Work {
     texts: Vec<String>,
 }
 
-/// A licence cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LicensesError {
-    /// A package that a program names is unknown.
-    #[error(transparent)]
-    Unknown(#[from] PackagesError),
-    /// A file or a directory cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Unreadable {
-        /// The path.
-        path: PathBuf,
-        /// Cause.
-        source: io::Error,
-    },
-    /// A file is not as expected.
-    #[error("cannot read {path}: {source}")]
-    Json {
-        /// The path.
-        path: PathBuf,
-        /// Cause.
-        source: serde_json::Error,
-    },
-    /// There is no text.
-    #[error("{name} is under {license}, and no text of that is to be had")]
-    NoText {
-        /// The name and the version of the package.
-        name: String,
-        /// Its licence.
-        license: String,
-    },
-}
-
 /// The licences of what these programs were built from.
 pub(crate) fn document<'a>(
     programs: impl IntoIterator<Item = &'a VersionInfo>,
     packages: &Packages,
     rust: &Rust,
     c_library: Option<&CLibrary>,
-) -> Result<String, LicensesError> {
+) -> anyhow::Result<String> {
     let apache = read(&packages.workspace_root.join("LICENSE"))?;
     let crates = programs.into_iter().flat_map(|program| &program.packages);
     let others = crates.filter(|one| {
@@ -132,7 +100,7 @@ pub(crate) fn document<'a>(
 impl Work {
     /// A package of Cargo's. One under Apache-2.0 that brings no text gets it from causeway, whose
     /// licence it is too.
-    fn of_package(package: &Package, apache: &str) -> Result<Self, LicensesError> {
+    fn of_package(package: &Package, apache: &str) -> anyhow::Result<Self> {
         let name = format!("{} {}", package.name, package.version);
         let license = package.license_expression().unwrap_or_default();
         let mut texts = Vec::new();
@@ -142,9 +110,10 @@ impl Work {
         if texts.is_empty() && license.contains("Apache-2.0") {
             texts.push(apache.to_owned());
         }
-        if texts.is_empty() {
-            return Err(LicensesError::NoText { name, license });
-        }
+        ensure!(
+            !texts.is_empty(),
+            "{name} is under {license}, and no text of that is to be had"
+        );
         Ok(Self {
             name,
             license,
@@ -162,9 +131,9 @@ impl Work {
         }
     }
 
-    fn of_c_library(library: &CLibrary) -> Result<Self, LicensesError> {
+    fn of_c_library(library: &CLibrary) -> anyhow::Result<Self> {
         let files = library.license_files();
-        let texts: Result<_, _> = files.iter().map(|path| read(path)).collect();
+        let texts: anyhow::Result<_> = files.iter().map(|path| read(path)).collect();
         Ok(Self {
             name: format!("{} {}", library.package, library.version),
             license: "LGPL-2.1-or-later".to_owned(),
@@ -184,13 +153,9 @@ fn standard_library(rust: &Rust, apache: &str) -> Work {
 }
 
 /// Reads the packages of npm that the page of kubectl-mcs holds.
-///
-/// # Errors
-/// [`LicensesError`] if the list cannot be read.
-pub(crate) fn page(repository: &Path) -> Result<Vec<PagePackage>, LicensesError> {
-    let path = repository.join(PAGE);
-    let text = read(&path)?;
-    serde_json::from_str(&text).map_err(|source| LicensesError::Json { path, source })
+pub(crate) fn page(repository: &Path) -> anyhow::Result<Vec<PagePackage>> {
+    let packages = serde_json::from_str(&read(&repository.join(PAGE))?);
+    packages.with_context(|| format!("cannot read {PAGE}"))
 }
 
 /// Whether a file of this name holds a licence and no program.
@@ -201,17 +166,14 @@ fn is_license(name: &str) -> bool {
 }
 
 /// The files with licences in a directory and below, in the order of their paths.
-fn files(directory: &Path) -> Result<Vec<PathBuf>, LicensesError> {
+fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut directories = vec![directory.to_path_buf()];
     while let Some(directory) = directories.pop() {
-        let unreadable = |source| LicensesError::Unreadable {
-            path: directory.clone(),
-            source,
-        };
-        for entry in fs::read_dir(&directory).map_err(unreadable)? {
-            let entry = entry.map_err(unreadable)?;
-            let kind = entry.file_type().map_err(unreadable)?;
+        let unreadable = || format!("cannot read {}", directory.display());
+        for entry in fs::read_dir(&directory).with_context(unreadable)? {
+            let entry = entry.with_context(unreadable)?;
+            let kind = entry.file_type().with_context(unreadable)?;
             if kind.is_dir() {
                 directories.push(entry.path());
             } else if is_license(&entry.file_name().to_string_lossy()) {
@@ -224,12 +186,8 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, LicensesError> {
 }
 
 /// A text; what is no UTF-8 in an old one is a name with an accent.
-fn read(path: &Path) -> Result<String, LicensesError> {
-    let bytes = fs::read(path).map_err(|source| LicensesError::Unreadable {
-        path: path.to_path_buf(),
-        source,
-    })?;
-    let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+fn read(path: &Path) -> anyhow::Result<String> {
+    let text = String::from_utf8_lossy(&super::read(path)?).replace("\r\n", "\n");
     Ok(text.trim_matches('\n').to_owned())
 }
 
@@ -288,7 +246,7 @@ mod tests {
         directory
     }
 
-    fn licenses(files: &[(&str, &str)]) -> Result<String, LicensesError> {
+    fn licenses(files: &[(&str, &str)]) -> anyhow::Result<String> {
         let directory = directory(files);
         let (crates, packages) = (crates(), packages_in(directory.path()));
         document([&crates, &crates], &packages, &rust(), None)

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::Context as _;
 use serde::Deserialize;
 
-use crate::command::{self, CommandError};
+use crate::command;
 
 /// The packages of the workspace and all that they are built from, for one target.
 #[derive(Debug, Deserialize)]
@@ -34,20 +35,6 @@ pub(crate) struct Package {
     manifest_path: PathBuf,
 }
 
-/// The packages are not known.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PackagesError {
-    /// Cargo does not answer.
-    #[error(transparent)]
-    Cargo(#[from] CommandError),
-    /// Its answer cannot be read.
-    #[error("what `cargo metadata` prints cannot be read: {0}")]
-    Unreadable(#[from] serde_json::Error),
-    /// There is no such package.
-    #[error("the workspace has no package {0}")]
-    Missing(String),
-}
-
 impl Package {
     /// The directory of its sources.
     pub(crate) fn directory(&self) -> &Path {
@@ -62,29 +49,29 @@ impl Package {
 
 impl Packages {
     /// Asks Cargo, in the working directory.
-    pub(crate) fn of(cargo: &mut Command, target: &str) -> Result<Self, PackagesError> {
+    pub(crate) fn of(cargo: &mut Command, target: &str) -> anyhow::Result<Self> {
         let answer = command::output(
             cargo
                 .args(["metadata", "--locked", "--format-version=1"])
                 .args(["--filter-platform", target]),
         )?;
-        Ok(serde_json::from_str(&answer)?)
+        serde_json::from_str(&answer).context("what `cargo metadata` prints cannot be read")
     }
 
     /// The package of that name; the only one, as those of the workspace are.
-    pub(crate) fn named(&self, name: &str) -> Result<&Package, PackagesError> {
+    pub(crate) fn named(&self, name: &str) -> anyhow::Result<&Package> {
         let mut packages = self.packages.iter();
         packages
             .find(|package| package.name == name)
-            .ok_or_else(|| PackagesError::Missing(name.to_owned()))
+            .with_context(|| format!("the workspace has no package {name}"))
     }
 
     /// The package of that name and version.
-    pub(crate) fn of_version(&self, name: &str, version: &str) -> Result<&Package, PackagesError> {
+    pub(crate) fn of_version(&self, name: &str, version: &str) -> anyhow::Result<&Package> {
         let mut packages = self.packages.iter();
         packages
             .find(|package| package.name == name && package.version == version)
-            .ok_or_else(|| PackagesError::Missing(format!("{name} {version}")))
+            .with_context(|| format!("the workspace has no package {name} {version}"))
     }
 
     /// The licence of a package, as an SPDX expression.

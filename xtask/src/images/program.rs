@@ -2,6 +2,7 @@
 
 use std::str::FromStr as _;
 
+use anyhow::{Context as _, bail};
 use auditable_serde::VersionInfo;
 use object::Endianness;
 use object::elf::{self, FileHeader64};
@@ -20,50 +21,37 @@ pub(crate) struct Program {
     pub crates: VersionInfo,
 }
 
-/// A program that cannot be an image.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ProgramError {
-    /// It is no program for Linux.
-    #[error("it is no ELF program of 64 bits: {0}")]
-    NotElf(#[from] object::Error),
-    /// Nobody made images for such machines.
-    #[error("it is for the ELF machine {0}, and images are made for x86-64 and AArch64")]
-    Machine(u16),
-    /// It needs files that an image from scratch does not have.
-    #[error("it is not static: it is started by {0}")]
-    Dynamic(String),
-    /// It does not say what it was built from.
-    #[error("it names no crates that it was built from, as `cargo auditable` writes them: {0}")]
-    Unaudited(#[from] auditable_info::Error),
-    /// Its list of crates cannot be read.
-    #[error("the crates that it was built from cannot be read: {0}")]
-    Unreadable(#[from] serde_json::Error),
-}
-
 impl Program {
     /// Reads a linked program.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ProgramError> {
+    pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Self> {
         let architecture = architecture_of_static(bytes)?;
-        let crates = auditable_info::json_from_slice(bytes, AUDIT_MAX)?;
+        let crates = auditable_info::json_from_slice(bytes, AUDIT_MAX).context(
+            "it names no crates that it was built from, as `cargo auditable` writes them",
+        )?;
+        let crates = VersionInfo::from_str(&crates)
+            .context("the crates that it was built from cannot be read")?;
         Ok(Self {
             architecture,
-            crates: VersionInfo::from_str(&crates)?,
+            crates,
         })
     }
 }
 
-fn architecture_of_static(bytes: &[u8]) -> Result<Arch, ProgramError> {
-    let header = FileHeader64::<Endianness>::parse(bytes)?;
+fn architecture_of_static(bytes: &[u8]) -> anyhow::Result<Arch> {
+    let header = FileHeader64::<Endianness>::parse(bytes);
+    let header = header.context("it is no ELF program of 64 bits")?;
     let endian = header.endian()?;
     let architecture = match header.e_machine(endian) {
         elf::EM_X86_64 => Arch::Amd64,
         elf::EM_AARCH64 => Arch::ARM64,
-        other => return Err(ProgramError::Machine(other)),
+        other => {
+            bail!("it is for the ELF machine {other}, and images are made for x86-64 and AArch64")
+        }
     };
     for segment in header.program_headers(endian, bytes)? {
         if let Some(path) = segment.interpreter(endian, bytes)? {
-            let path = String::from_utf8_lossy(path).into_owned();
-            return Err(ProgramError::Dynamic(path));
+            let path = String::from_utf8_lossy(path);
+            bail!("it is not static: it is started by {path}");
         }
     }
     Ok(architecture)
@@ -106,7 +94,10 @@ pub(crate) mod tests {
             assert_eq!(architecture, expected);
         }
         let error = architecture_of_static(&header(elf::EM_RISCV)).expect_err("no image");
-        assert!(matches!(error, ProgramError::Machine(243)), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "it is for the ELF machine 243, and images are made for x86-64 and AArch64"
+        );
     }
 
     #[test]
@@ -124,12 +115,15 @@ pub(crate) mod tests {
     #[test]
     fn a_program_that_does_not_say_what_it_was_built_from_is_refused() {
         let error = Program::read(&header(elf::EM_X86_64)).expect_err("it says nothing");
-        assert!(matches!(error, ProgramError::Unaudited(_)), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "it names no crates that it was built from, as `cargo auditable` writes them"
+        );
     }
 
     #[test]
     fn what_is_no_program_is_refused() {
         let error = Program::read(b"#!/bin/sh").expect_err("a script");
-        assert!(matches!(error, ProgramError::NotElf(_)), "{error}");
+        assert_eq!(error.to_string(), "it is no ELF program of 64 bits");
     }
 }

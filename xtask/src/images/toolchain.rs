@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::command::{self, CommandError};
+use anyhow::Context as _;
+
+use crate::command;
 
 /// The Rust compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,32 +33,21 @@ pub(crate) struct CLibrary {
     pub distribution: String,
 }
 
-/// The compiler is not known.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ToolchainError {
-    /// The compiler does not answer.
-    #[error(transparent)]
-    Rust(#[from] CommandError),
-    /// Its answer lacks something.
-    #[error("`rustc -vV` names no {0}")]
-    Unnamed(&'static str),
-}
-
 impl Rust {
     /// Asks the compiler.
-    pub(crate) fn of(rustc: &Path) -> Result<Self, ToolchainError> {
+    pub(crate) fn of(rustc: &Path) -> anyhow::Result<Self> {
         let version = command::output(Command::new(rustc).arg("-vV"))?;
         let sysroot = command::output(Command::new(rustc).args(["--print", "sysroot"]))?;
         Self::read(&version, PathBuf::from(sysroot))
     }
 
-    fn read(version: &str, sysroot: PathBuf) -> Result<Self, ToolchainError> {
-        let value = |name| {
+    fn read(version: &str, sysroot: PathBuf) -> anyhow::Result<Self> {
+        let value = |name: &str| {
             let mut lines = version.lines().filter_map(|line| line.split_once(": "));
             let value = lines.find(|(key, _)| *key == name);
             value
                 .map(|(_, value)| value.to_owned())
-                .ok_or(ToolchainError::Unnamed(name))
+                .with_context(|| format!("`rustc -vV` names no {name}"))
         };
         Ok(Self {
             release: value("release")?,

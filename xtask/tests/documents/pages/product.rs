@@ -1,6 +1,7 @@
 //! Commands, flags, metrics and reasons of the programs, from the programs and their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::process::Command;
 
 use causeway_tests::{binaries, repository};
@@ -176,6 +177,16 @@ pub(super) fn literals() -> BTreeSet<String> {
     let sources = sources();
     let literals = sources.values().flat_map(|text| literals_of(text));
     literals.collect()
+}
+
+/// Names of the alerts.
+pub(super) fn alerts() -> Vec<String> {
+    let rules = fs::read_to_string(repository().join("manifests/monitoring/rules.yaml"));
+    let rules = rules.expect("rules");
+    let names = rules
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("- alert: "));
+    names.map(str::to_owned).collect()
 }
 
 /// Reasons of the Events of causeway-tunnel and causeway-agent.

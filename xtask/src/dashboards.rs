@@ -1,5 +1,7 @@
 //! Dashboards as Grafana reads them: rows of panels, each with its queries.
 
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The version of the form, that of Grafana 10; later ones read it.
@@ -7,50 +9,66 @@ const SCHEMA: u32 = 39;
 const WIDTH: usize = 24;
 
 /// A dashboard.
-pub(super) struct Dashboard {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Dashboard {
     /// Also the name of its file.
-    pub(super) name: &'static str,
-    pub(super) title: &'static str,
-    pub(super) description: &'static str,
-    /// A variable whose values a query lists: its name, and the query.
-    pub(super) variable: Option<(&'static str, &'static str)>,
-    pub(super) rows: Vec<Row>,
+    pub(crate) name: String,
+    title: String,
+    description: String,
+    variable: Option<Variable>,
+    rows: Vec<Row>,
+}
+
+/// A variable whose values a query lists.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Variable {
+    name: String,
+    query: String,
 }
 
 /// Panels beside each other.
-pub(super) struct Row {
-    pub(super) title: &'static str,
-    pub(super) kind: Kind,
-    pub(super) panels: Vec<Panel>,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    title: String,
+    #[serde(default)]
+    kind: Kind,
+    panels: Vec<Panel>,
 }
 
 /// Form in which panels show their series.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
     /// As they are now.
     Stat,
     /// Over time.
+    #[default]
     TimeSeries,
 }
 
 /// Content of a panel, and what a person learns from it.
-pub(super) struct Panel {
-    pub(super) title: &'static str,
-    pub(super) description: &'static str,
-    /// As Grafana names it: s, reqps, percentunit, short.
-    pub(super) unit: &'static str,
-    /// Each with the legend of its series.
-    pub(super) queries: Vec<(&'static str, &'static str)>,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Panel {
+    title: String,
+    description: String,
+    #[serde(default = "short")]
+    unit: String,
+    queries: Vec<Query>,
+}
+
+/// A query, with the legend of its series.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    expr: String,
+    legend: String,
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Stat => "stat",
-            Self::TimeSeries => "timeseries",
-        }
-    }
-
     fn height(self) -> usize {
         match self {
             Self::Stat => 4,
@@ -60,8 +78,14 @@ impl Kind {
 }
 
 impl Dashboard {
-    /// The dashboard as Grafana imports it.
-    pub(super) fn json(&self) -> Value {
+    /// Reads all dashboards.
+    pub(crate) fn all() -> anyhow::Result<Vec<Self>> {
+        serde_saphyr::from_str::<Vec<Self>>(include_str!("dashboards.yaml"))
+            .context("cannot read dashboards.yaml")
+    }
+
+    /// Returns the dashboard as Grafana imports it.
+    pub(crate) fn json(&self) -> Value {
         let mut panels = Vec::new();
         let mut y = 0;
         for row in &self.rows {
@@ -101,7 +125,7 @@ impl Dashboard {
 
     fn variables(&self) -> Vec<Value> {
         let source = json!({"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"});
-        let listed = self.variable.map(|(name, query)| {
+        let listed = self.variable.as_ref().map(|Variable { name, query }| {
             json!({
                 "name": name, "type": "query", "query": query, "datasource": datasource(),
                 "refresh": 2, "sort": 1, "includeAll": false, "multi": false,
@@ -114,14 +138,14 @@ impl Dashboard {
 impl Panel {
     fn json(&self, id: usize, kind: Kind, place: &Value) -> Value {
         let targets = self.queries.iter().zip('A'..);
-        let targets = targets.map(|((query, legend), id)| {
+        let targets = targets.map(|(Query { expr, legend }, id)| {
             json!({
-                "refId": id.to_string(), "datasource": datasource(), "expr": query, "legendFormat": legend,
+                "refId": id.to_string(), "datasource": datasource(), "expr": expr, "legendFormat": legend,
                 "instant": kind == Kind::Stat, "range": kind == Kind::TimeSeries,
             })
         });
         json!({
-            "id": id, "type": kind.name(), "title": self.title, "description": self.description,
+            "id": id, "type": kind, "title": self.title, "description": self.description,
             "gridPos": place, "datasource": datasource(), "targets": targets.collect::<Vec<_>>(),
             "fieldConfig": {"defaults": {"unit": self.unit, "min": 0}, "overrides": []},
             "options": self.options(kind),
@@ -144,4 +168,9 @@ impl Panel {
 
 fn datasource() -> Value {
     json!({"type": "prometheus", "uid": "${datasource}"})
+}
+
+/// Unit of a number of things.
+fn short() -> String {
+    "short".to_owned()
 }
