@@ -12,11 +12,11 @@ use crate::control_plane::ControlPlane;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A node that is ready.
+/// A node with Linux that is ready.
 pub fn node(name: &str) -> NodeFixture {
     NodeFixture {
         name: name.to_owned(),
-        labels: BTreeMap::new(),
+        labels: BTreeMap::from([("kubernetes.io/os".to_owned(), "linux".to_owned())]),
         addresses: Vec::new(),
     }
 }

@@ -422,6 +422,13 @@ impl Process {
             .unwrap_or_else(|e| panic!("cannot terminate {}: {e}", self.name()));
     }
 
+    /// SIGTERM, and waits until it has ended. A controller gives its Lease up; the next one would
+    /// wait for that of a killed one.
+    pub async fn end(&self) -> Exit {
+        self.terminate();
+        self.exited(PATIENCE).await
+    }
+
     /// SIGSTOP: it keeps its connections and answers nothing, until [`Process::resume`].
     pub fn pause(&self) {
         self.signal(Signal::Stop)

@@ -1,4 +1,4 @@
-//! The testbed itself.
+//! The testbed itself. Tests of features that every other test uses are slow ones.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,6 +19,7 @@ async fn fleet() -> &'static Fleet {
         .await
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn every_cluster_has_its_own_authority_and_its_own_data() {
     let fleet = fleet().await;
@@ -52,6 +53,7 @@ async fn every_cluster_has_its_own_authority_and_its_own_data() {
     assert!(refused.contains("certificate"), "{refused}");
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn slices_come_from_pods_and_services() {
     let fleet = fleet().await;
@@ -151,6 +153,7 @@ async fn writes_are_counted_and_their_authors_known() {
     assert!(counted.writes().of("services").total() >= 2, "{counted:?}");
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn a_stopped_api_server_comes_back_with_its_data() {
     let fleet = Fleet::builder().members(1).start().await;
@@ -181,6 +184,7 @@ async fn a_stopped_api_server_comes_back_with_its_data() {
     eventually("it answers again", SOON, || services.get("foo")).await;
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn two_fleets_live_side_by_side() {
     let ours = fleet().await;
@@ -276,6 +280,7 @@ async fn clusters_are_used_again_as_they_were_at_the_start() {
     .await;
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn clusters_whose_api_server_was_stopped_are_not_used_again() {
     let members = || Fleet::builder().named_members(["stopped"]);
@@ -288,6 +293,7 @@ async fn clusters_whose_api_server_was_stopped_are_not_used_again() {
     members().start().await.hub().ready().await;
 }
 
+#[ignore = "slow: make test ALL=1"]
 #[tokio::test]
 async fn dual_stack_members_have_both_families() {
     let fleet = Fleet::builder()

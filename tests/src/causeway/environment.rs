@@ -179,11 +179,11 @@ impl Environment {
             .expect("an environment with a webhook")
     }
 
-    /// Joins a member, through its proxy where it has one.
+    /// Joins a member at its own address, or at that of its proxy if it has one.
     pub async fn join(&self, member: &Cluster) {
         match self.proxies.get(member.name()) {
             Some(proxy) => self.installation.join_at(member, &proxy.url()).await,
-            None => self.installation.join(member).await,
+            None => self.installation.join_at(member, member.url()).await,
         }
     }
 

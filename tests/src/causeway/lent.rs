@@ -4,8 +4,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Environment, Launch};
+use crate::Fleet;
 use crate::reaper::Exit;
-use crate::{Fleet, LONG};
 
 /// Environments that no test uses at present, and whether their controllers have other flags.
 static IDLE: Mutex<Vec<(Environment, bool)>> = Mutex::new(Vec::new());
@@ -72,9 +72,8 @@ impl Lent {
     /// The same without a wait for `/readyz`.
     pub async fn relaunch_unready(&mut self, launch: Launch) {
         let process = self.controller.process();
-        process.terminate();
         assert_eq!(
-            process.exited(LONG).await,
+            process.end().await,
             Exit::Code(0),
             "{}",
             process.log_tail(30)

@@ -48,22 +48,24 @@ pub(crate) struct Hub {
 /// registered, at the beginning of a turn.
 pub(crate) async fn stage() -> (&'static Hub, MutexGuard<'static, ()>) {
     static STAGE: OnceCell<Hub> = OnceCell::const_new();
-    let made = || async {
-        let fleet = Fleet::builder().start().await;
-        let installation = Installation::new(&fleet).await;
-        Hub {
-            installation,
-            fleet,
-            turn: Mutex::new(()),
-        }
-    };
-    let stage = STAGE.get_or_init(made).await;
+    let stage = STAGE.get_or_init(Hub::start).await;
     let turn = stage.turn.lock().await;
     stage.clear().await;
     (stage, turn)
 }
 
 impl Hub {
+    /// A stage of its own, as at the beginning of a turn.
+    pub(crate) async fn start() -> Self {
+        let fleet = Fleet::builder().start().await;
+        let installation = Installation::new(&fleet).await;
+        Self {
+            installation,
+            fleet,
+            turn: Mutex::new(()),
+        }
+    }
+
     pub(crate) async fn clear(&self) {
         let of_webhook = ["-n", NAMESPACE, "secret", SECRET, CA_SECRET];
         let configurations = "mutatingwebhookconfiguration,validatingwebhookconfiguration";

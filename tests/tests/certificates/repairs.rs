@@ -252,8 +252,9 @@ async fn an_older_secret_that_is_put_back_takes_nobody_trust_away() {
 
 #[tokio::test]
 async fn rest_costs_watches_and_no_request() {
-    let (stage, _turn) = stage().await;
-    let webhooks = two(stage).await;
+    // It waits for a while, beside the turns of others.
+    let stage = Hub::start().await;
+    let webhooks = two(&stage).await;
     let log = |webhook: &Running| {
         std::fs::read_to_string(webhook.process().log())
             .unwrap()

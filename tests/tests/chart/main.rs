@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 
 use causeway_tests::{binaries, chart};
 use serde_json::Value;
@@ -38,11 +39,19 @@ fn objects(documents: &str) -> BTreeMap<String, Value> {
 }
 
 /// Returns the chart's objects for these values, in the form of `--set`, without those of `helm
-/// test`.
+/// test`. Helm renders equal values once.
 fn rendered(values: &[&str]) -> BTreeMap<String, Value> {
-    let values = values.iter().map(|value| format!("--set={value}"));
-    let args = values.chain(["--no-hooks".to_owned()]);
-    objects(&chart::template(args).unwrap_or_else(|e| panic!("{e}")))
+    static RENDERED: Mutex<BTreeMap<Vec<String>, BTreeMap<String, Value>>> =
+        Mutex::new(BTreeMap::new());
+    let set = values.iter().map(|value| format!("--set={value}"));
+    let set: Vec<_> = set.collect();
+    let known = RENDERED.lock().unwrap().get(&set).cloned();
+    known.unwrap_or_else(|| {
+        let args = set.iter().map(String::as_str).chain(["--no-hooks"]);
+        let all = objects(&chart::template(args).unwrap_or_else(|e| panic!("{e}")));
+        RENDERED.lock().unwrap().insert(set, all.clone());
+        all
+    })
 }
 
 /// Runs `xtask` with these arguments, and returns what it prints.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use causeway_tests::repository;
+use causeway_tests::{chart, repository};
 use serde_json::{Value, json};
 
-use crate::rendered;
+use crate::{objects, rendered};
 
 const POD: &str = "/spec/template/spec";
 const PROGRAMS: [&str; 3] = ["webhook", "controller", "tunnel"];
@@ -16,12 +16,12 @@ fn deployment(values: &[&str], program: &str) -> Value {
     all[&format!("Deployment causeway-system/causeway-{program}")].clone()
 }
 
-/// Each of these values of a program shows at that place of its Deployment.
+/// Each of these values of a program shows at that place of its Deployment alone. In each turn
+/// neighbours are values of different programs, because two of one place would be one.
 #[test]
 fn settings_of_a_program_affect_its_deployment_only() {
     let container = "/spec/template/spec/containers/0";
-    let spread = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["pod-template-hash"]});
-    for (value, pointer, expected) in [
+    let settings = [
         ("replicas=3", "/spec/replicas".to_owned(), json!(3)),
         (
             "priorityClassName=system-cluster-critical",
@@ -31,7 +31,12 @@ fn settings_of_a_program_affect_its_deployment_only() {
         (
             "nodeSelector.disk=ssd",
             format!("{POD}/nodeSelector"),
-            json!({"disk": "ssd"}),
+            json!({"disk": "ssd", "kubernetes.io/os": "linux"}),
+        ),
+        (
+            r"nodeSelector.kubernetes\.io/os=other",
+            format!("{POD}/nodeSelector"),
+            json!({"kubernetes.io/os": "other"}),
         ),
         (
             "tolerations[0].operator=Exists",
@@ -63,26 +68,44 @@ fn settings_of_a_program_affect_its_deployment_only() {
             format!("{POD}/topologySpreadConstraints"),
             Value::Null,
         ),
-    ] {
+    ];
+    for turn in 0..PROGRAMS.len() {
+        let owner = |number: usize| PROGRAMS[(number + turn) % PROGRAMS.len()];
+        let values = settings.iter().enumerate();
+        let values: Vec<_> = values
+            .map(|(number, (value, ..))| format!("{}.{value}", owner(number)))
+            .collect();
+        let set: Vec<&str> = values.iter().map(String::as_str).collect();
         for program in PROGRAMS {
-            let set = format!("{program}.{value}");
-            let found = |program: &str| deployment(&[&set], program).pointer(&pointer).cloned();
-            assert_eq!(found(program).unwrap_or_default(), expected, "{set}");
-            let other = PROGRAMS
-                .into_iter()
-                .find(|other| *other != program)
-                .unwrap();
-            assert_ne!(found(other).unwrap_or_default(), expected, "{set}");
+            let deployment = deployment(&set, program);
+            for (number, (_, pointer, expected)) in settings.iter().enumerate() {
+                let found = deployment.pointer(pointer).cloned().unwrap_or_default();
+                let is_own = owner(number) == program;
+                let what = format!("{program} with {}: {found}", values[number]);
+                assert_eq!(found == *expected, is_own, "{what}");
+            }
         }
     }
+}
+
+#[test]
+fn topology_spread_selects_the_pods_of_its_program() {
+    let spread = json!({
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "matchLabelKeys": ["pod-template-hash"],
+    });
+    let parts = [
+        "maxSkew=1",
+        "topologyKey=zone",
+        "whenUnsatisfiable=DoNotSchedule",
+    ];
+    let of_program = |program| parts.map(|part| format!("{program}.topologySpread[0].{part}"));
+    let values = PROGRAMS.map(of_program).concat();
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
     for program in PROGRAMS {
-        let [skew, key, when] = [
-            "maxSkew=1",
-            "topologyKey=zone",
-            "whenUnsatisfiable=DoNotSchedule",
-        ]
-        .map(|part| format!("{program}.topologySpread[0].{part}"));
-        let mut found = deployment(&[&skew, &key, &when], program)
+        let mut found = deployment(&values, program)
             .pointer(&format!("{POD}/topologySpreadConstraints/0"))
             .cloned()
             .unwrap();
@@ -96,6 +119,30 @@ fn settings_of_a_program_affect_its_deployment_only() {
             program
         );
         assert_eq!(found, spread);
+    }
+}
+
+#[test]
+fn pod_of_helm_test_is_placed_as_those_of_the_controller() {
+    let check = chart::template([
+        "--show-only=templates/tests/check.yaml",
+        "--set=image.pullSecrets[0].name=credentials",
+        "--set=controller.nodeSelector.disk=ssd",
+        "--set=controller.tolerations[0].operator=Exists",
+        "--set=controller.priorityClassName=high",
+    ]);
+    let check = objects(&check.unwrap_or_else(|e| panic!("{e}")));
+    let pod = &check["Pod causeway-system/causeway-check"]["spec"];
+    for (field, expected) in [
+        ("imagePullSecrets", json!([{"name": "credentials"}])),
+        (
+            "nodeSelector",
+            json!({"disk": "ssd", "kubernetes.io/os": "linux"}),
+        ),
+        ("tolerations", json!([{"operator": "Exists"}])),
+        ("priorityClassName", Value::Null),
+    ] {
+        assert_eq!(pod[field], expected, "{field}");
     }
 }
 
@@ -196,7 +243,6 @@ fn changed_providers_restart_the_controller() {
             "clusterProfiles.providers[0].name=p",
             &command,
         ];
-        assert_eq!(checksum(&values), checksum(&values));
         let without = [&values[..], &["metrics.annotations=false"]].concat();
         assert_eq!(checksum(&without), checksum(&values));
         checksum(&values).expect("a checksum")

@@ -78,32 +78,12 @@ fn the_values_are_those_of_the_schema() {
     compare(&values, &schema(), "");
 }
 
-#[test]
-fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
-    for (values, words) in [
+/// Values that the schema refuses, with words of the refusal. Helm names all of a list at once.
+const REFUSED_BY_SCHEMA: [&[(&str, &str)]; 3] = [
+    &[
         (
             "webhook.replicas=two",
             "at '/webhook/replicas': got string, want integer",
-        ),
-        (
-            "webhook.replicas=0",
-            "at '/webhook/replicas': minimum: got 0, want 1",
-        ),
-        (
-            "webhook.replicas=null",
-            "at '/webhook': missing property 'replicas'",
-        ),
-        (
-            "controller.replicas=null",
-            "at '/controller': missing property 'replicas'",
-        ),
-        (
-            "tunnel.replicas=null",
-            "at '/tunnel': missing property 'replicas'",
-        ),
-        (
-            "webhook.timeoutSeconds=null",
-            "at '/webhook': missing property 'timeoutSeconds'",
         ),
         (
             "webhook.replica=3",
@@ -139,14 +119,6 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
             "at '/external/webhookURL'",
         ),
         (
-            "commonLabels.app\\.kubernetes\\.io/name=mine",
-            "cannot have app.kubernetes.io/name, which the chart or Helm sets",
-        ),
-        (
-            "controller.podLabels.app\\.kubernetes\\.io/component=mine",
-            "cannot have app.kubernetes.io/component, which the chart or Helm sets",
-        ),
-        (
             "metrics.podMonitor.interval=often",
             "at '/metrics/podMonitor/interval'",
         ),
@@ -166,7 +138,54 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
             "tunnel.replicas=9",
             "at '/tunnel/replicas': maximum: got 9, want 8",
         ),
-        // What no schema can say.
+    ],
+    &[
+        (
+            "webhook.replicas=0",
+            "at '/webhook/replicas': minimum: got 0, want 1",
+        ),
+        (
+            "controller.replicas=null",
+            "at '/controller': missing property 'replicas'",
+        ),
+        (
+            "tunnel.replicas=null",
+            "at '/tunnel': missing property 'replicas'",
+        ),
+        (
+            "webhook.timeoutSeconds=null",
+            "at '/webhook': missing property 'timeoutSeconds'",
+        ),
+    ],
+    &[(
+        "webhook.replicas=null",
+        "at '/webhook': missing property 'replicas'",
+    )],
+];
+
+#[test]
+fn schema_refuses_wrong_values_and_names_each() {
+    for list in REFUSED_BY_SCHEMA {
+        let set = list.iter().map(|(value, _)| format!("--set={value}"));
+        let refused = chart::template(set).expect_err("wrong values");
+        for (value, words) in list {
+            assert!(refused.contains(words), "{value}: {refused}");
+        }
+    }
+}
+
+/// Contradictions that no schema can state.
+#[test]
+fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
+    for (values, words) in [
+        (
+            "commonLabels.app\\.kubernetes\\.io/name=mine",
+            "cannot have app.kubernetes.io/name, which the chart or Helm sets",
+        ),
+        (
+            "controller.podLabels.app\\.kubernetes\\.io/component=mine",
+            "cannot have app.kubernetes.io/component, which the chart or Helm sets",
+        ),
         (
             "tunnel.extraArgs[0]=--replicas=3",
             "tunnel.extraArgs has --replicas=3, which the chart gives itself",

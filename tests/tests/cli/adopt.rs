@@ -17,7 +17,7 @@ async fn start() -> Environment {
     let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
     let env = Environment::builder().unjoined().start(fleet).await;
     Karmada::install(&env.fleet).await;
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     for member in env.fleet.members() {
         env.join(member).await;
     }

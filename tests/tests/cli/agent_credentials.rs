@@ -151,7 +151,7 @@ async fn hub_stores_no_token_of_a_member_whose_agent_gives_it() {
     space.grows(&mut addresses).await;
     let listed = stage.edge().whole_lists_since(mark).await;
     assert!(listed.is_empty(), "{listed:?}");
-    controller.restart().await;
+    controller.restart_in_order().await;
     space.grows(&mut addresses).await;
     account_that_is_created_again_is_used(&stage, &space, &mut addresses).await;
     agent.kill().await;
@@ -302,7 +302,7 @@ async fn controller_that_starts_without_the_agent_keeps_endpoints(
     addresses: &[String],
     controller: &Running,
 ) {
-    controller.restart().await;
+    controller.restart_in_order().await;
     stage
         .says("False|Unreachable|its agent is not connected to causeway-tunnel")
         .await;

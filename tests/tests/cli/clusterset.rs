@@ -106,8 +106,8 @@ async fn an_export_without_a_service_is_not_well(set: &Set, space: &Space<'_>) {
         1,
         "foo | NoService | member1",
     );
-    let late = set.status(space, &["foo", "--wait", "--timeout=5s"]).await;
-    ends(&late, 1, "not ready within 5 s: export of | NoService");
+    let late = set.status(space, &["foo", "--wait", "--timeout=3s"]).await;
+    ends(&late, 1, "not ready within 3 s: export of | NoService");
     let delete = ["delete", "serviceexport", "foo", "-n", space.name()];
     member.kubectl(delete).await.ok();
 }
@@ -264,11 +264,11 @@ async fn a_member_that_does_not_answer_is_a_line(set: &Set, space: &Space<'_>) {
         3,
         "True (Exported) | Exports and imports of member3 are not shown: ",
     );
-    let waited = set.status(space, &["foo", "--wait", "--timeout=5s"]).await;
+    let waited = set.status(space, &["foo", "--wait", "--timeout=3s"]).await;
     ends(
         &waited,
         3,
-        "unknown after 5 s whether all is ready: member member3 is not read",
+        "unknown after 3 s whether all is ready: member member3 is not read",
     );
     let mcs = &set.installation;
     let drain = ["drain", "member1", "--wait", "--timeout=3s"];

@@ -58,6 +58,7 @@ async fn join_brings_the_definitions_and_unjoin_leaves_them() {
     clusterset_is(env, "member6", "Served").await;
 
     an_older_definition_of_causeways_is_renewed(env, member).await;
+    changed_definition_is_a_conflict(env, member).await;
 
     let kubeconfig = member.kubeconfig().display().to_string();
     let out = env
@@ -82,15 +83,45 @@ async fn an_older_definition_of_causeways_is_renewed(env: &Environment, member: 
         "serviceexports.multicluster.x-k8s.io unchanged",
     );
     assert_eq!(version_of_definition(member).await, before);
-    let older = r#"[{"op":"remove","path":"/spec/versions/0/additionalPrinterColumns"}]"#;
-    member
-        .kubectl(["patch", DEFINITION, "--type=json", "-p", older])
-        .await
-        .ok();
+    let file = "crds/member/serviceexports.multicluster.x-k8s.io.yaml";
+    let file = env.installation.manifest(file);
+    let older = std::fs::read_to_string(file).expect("a manifest");
+    let older = older.replace("name: Ready", "name: State");
+    let apply = ["apply", "--server-side", "-f", "-"];
+    let apply = apply.into_iter().chain(["--field-manager=kubectl-mcs"]);
+    member.kubectl_with(apply, older).await.ok();
     ends(
         &join(&env.installation, "member6", member, &[]).await,
         0,
         "serviceexports.multicluster.x-k8s.io configured",
+    );
+}
+
+/// Asserts that a definition that another field manager changed stays until a person decides.
+async fn changed_definition_is_a_conflict(env: &Environment, member: &Cluster) {
+    let theirs = r#"[{"op":"remove","path":"/spec/versions/0/additionalPrinterColumns"}]"#;
+    let patch = ["patch", DEFINITION, "--type=json", "-p", theirs];
+    member.kubectl(patch).await.ok();
+    let mark = member.mark().await;
+    let refused = join(&env.installation, "member6", member, &[]).await;
+    ends(
+        &refused,
+        1,
+        "
+            nothing was applied
+            serviceexports.multicluster.x-k8s.io
+            .spec.versions
+            --force-conflicts
+        ",
+    );
+    let mut written = member.writes_since(mark, "kubectl-mcs").await;
+    written.retain(|write| !write.dry_run);
+    assert!(written.is_empty(), "{written:?}");
+    let forced = join(&env.installation, "member6", member, &["--force-conflicts"]).await;
+    ends(
+        &forced,
+        0,
+        "taken over | serviceexports.multicluster.x-k8s.io configured | member6 is synced",
     );
 }
 

@@ -230,7 +230,7 @@ async fn restarted_controller_refuses_another_cluster(
     patched.expect("another Secret");
     let stranger = stage.tunnel.deployed_agent(stage.fleet, other).await;
     stage.shows(0, "edge | 1/1").await;
-    controller.restart().await;
+    controller.restart_in_order().await;
     let hub = stage.fleet.hub();
     let refused = "False|Refused|its API server is another cluster's now";
     hub.says("clusters/edge", "Ready", refused, LONG).await;

@@ -62,13 +62,15 @@ fn explain_args<'a>(space: &'a Space<'_>) -> [&'a str; 4] {
 #[tokio::test]
 async fn explain_names_the_obstacle_of_each_missing_endpoint() {
     let env = start().await;
-    a_healthy_service(&env).await;
-    a_service_of_somebody_else(&env).await;
-    a_port_that_differs(&env).await;
-    a_service_that_nobody_asked_for(&env).await;
-    native::all(&env).await;
-    clusterset::all(&env).await;
+    tokio::join!(
+        a_healthy_service(&env),
+        a_service_of_somebody_else(&env),
+        a_port_that_differs(&env),
+        a_service_that_nobody_asked_for(&env),
+        native::all(&env),
+    );
     a_drained_provider(&env).await;
+    clusterset::all(&env).await;
     // It takes an API server away, so it is the last but one.
     an_unreachable_provider(&env).await;
     a_controller_that_has_ended(&env).await;
@@ -184,8 +186,6 @@ async fn a_drained_provider(env: &Environment) {
         "Drained: a is drained | kubectl mcs drain a --undo",
     )
     .await;
-    // c serves its definitions again: deletions that its first lists suggest are suspended until
-    // its second ones.
     until(env, ["status"], 0, "Synced,Drained").await;
 
     ends(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::pin::pin;
 
 use causeway_tests::binaries;
-use causeway_tests::causeway::replicas::{Replicas, answered};
+use causeway_tests::causeway::replicas::Replicas;
 use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::kubelet::Kubelet;
@@ -75,7 +75,13 @@ async fn install_upgrade_and_uninstall_on_a_hub_with_nodes() {
 
 async fn nothing_is_written_in_a_dry_run(fleet: &Fleet, hub: &Cluster) {
     let printed = mcs(fleet, hub, "install --dry-run=client --kubeconfig /nowhere").await;
-    ends(&printed, 0, "kind: CustomResourceDefinition");
+    let note = "images are of registry causeway";
+    let expected = format!("kind: CustomResourceDefinition | {note}");
+    ends(&printed, 0, &expected);
+    for more in ["--registry registry.example", "--crds-only"] {
+        let printed = mcs(fleet, hub, &format!("install --dry-run=client {more}")).await;
+        assert!(!printed.stderr.contains(note), "{more}: {}", printed.stderr);
+    }
     let create = ["create", "--dry-run=client", "-o=name", "-f", "-"];
     let read = hub.kubectl_with(create, printed.stdout).await.ok();
     assert_eq!(read.lines().count(), OBJECTS, "{read}");
@@ -260,7 +266,7 @@ async fn it_is_waited_for(fleet: &Fleet, hub: &Cluster) {
             let patch = ["patch", &configuration, "--type=json", "-p", bundle];
             hub.kubectl(patch).await.ok();
         }
-        mcs(fleet, hub, "install").await
+        mcs(fleet, hub, "install --timeout 10s").await
     });
     let installed = match select(kubelet, installed).await {
         Either::Left(((), _)) => panic!("the kubelet ended"),
@@ -268,12 +274,14 @@ async fn it_is_waited_for(fleet: &Fleet, hub: &Cluster) {
     };
     ends(
         &installed,
-        0,
+        1,
         "
             deployment.apps/causeway-webhook is ready
             deployment.apps/causeway-controller is ready
             validatingwebhookconfiguration.admissionregistration.k8s.io/causeway is ready
-            kubectl mcs join NAME
+            no MultiClusterService can be created within 10 s
+            failed calling webhook
+            docs/troubleshooting.md#the-webhook-cannot-be-called
         ",
     );
     // What the webhook publishes is not taken back.
@@ -753,7 +761,6 @@ async fn when_install_says_that_it_is_ready_the_webhook_decides() {
     }
     let installed = mcs(&fleet, hub, "install").await;
     ends(&installed, 0, "causeway is ready | kubectl mcs join NAME");
-    answered(hub).await;
     let lonely = multi_cluster_service("lonely");
     let refused = hub.apply(&lonely).await.refused();
     assert!(refused.contains("no Service default/lonely"), "{refused}");

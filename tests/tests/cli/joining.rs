@@ -337,6 +337,14 @@ async fn member_behind_a_proxy_with_an_authority_of_its_own_is_joined() {
         .await
         .expect("credentials");
     assert!(stored.data.expect("data").contains_key("proxyCaBundle"));
+    // A kubeconfig without the proxy keeps both.
+    let plain = crate::join(&installation, "member1", member, &[]).await;
+    let kept = "note: the hub reaches member1 through the proxy of spec.proxyURL, as recorded";
+    ends(&plain, 0, kept);
+    ends(&plain, 0, "cluster.cluster.karmada.io/member1 unchanged");
+    let path = "-o=jsonpath={.spec.proxyURL}";
+    let stored = ["get", "cluster.cluster.karmada.io", "member1", path];
+    assert_eq!(fleet.hub().kubectl(stored).await.ok(), proxy.url());
     let wrong = installation
         .kubectl_mcs(join.into_iter().chain(["--proxy-ca", &kubeconfig]))
         .await;
@@ -566,6 +574,7 @@ async fn join_stores_only_the_proxy_of_the_kubeconfig() {
                 env.fleet.hub().kubeconfig().display().to_string(),
             )
             .env("HTTPS_PROXY", "http://me:hunter2@127.0.0.1:1")
+            .env("NO_PROXY", "127.0.0.1,no/host,")
             .args(["join", "member9", "--member-kubeconfig", kubeconfig])
             .args(args.iter().copied())
             .run()
@@ -599,21 +608,26 @@ async fn the_hub_reaches_a_member_at_the_endpoint_that_was_given() {
     let server = member.url().replace("127.0.0.1", "127.1");
     let named = format!("server: \"{server}\", tls-server-name: localhost");
     let kubeconfig = kubeconfig_with(&env.fleet, member, "named.kubeconfig", &named);
-    let join = ["join", "member5", "--member-kubeconfig", &kubeconfig];
-    let join = join.into_iter().chain(["--api-endpoint", &endpoint]);
-    let joined = env.installation.kubectl_mcs(join).await;
-    ends(
-        &joined,
-        0,
-        &format!("member5 is synced, Kubernetes v1.36.3 at {endpoint}"),
-    );
     let jsonpath = [
         "get",
         "cluster.cluster.karmada.io",
         "member5",
         "-o=jsonpath={.spec.apiEndpoint}",
     ];
-    assert_eq!(env.fleet.hub().kubectl(jsonpath).await.ok(), endpoint);
+    let synced = format!("member5 is synced, Kubernetes v1.36.3 at {endpoint}");
+    let kept = format!("note: the hub reaches member5 at {endpoint}, as recorded, not at {server}");
+    // A join without the flag keeps it.
+    let given = ["--api-endpoint", &endpoint];
+    for (flags, note) in [(&given[..], ""), (&given[..0], &*kept)] {
+        let join = ["join", "member5", "--member-kubeconfig", &kubeconfig];
+        let join = join.into_iter().chain(flags.iter().copied());
+        let joined = env.installation.kubectl_mcs(join).await;
+        ends(&joined, 0, &synced);
+        ends(&joined, 0, note);
+        let is_noted = joined.stderr.contains("as recorded");
+        assert_eq!(is_noted, !note.is_empty(), "{}", joined.stderr);
+        assert_eq!(env.fleet.hub().kubectl(jsonpath).await.ok(), endpoint);
+    }
 }
 
 /// `spec.region` and `spec.zones` of a Cluster.

@@ -45,8 +45,8 @@ async fn export_on_a_hub_is_reported_with_its_remedy() {
         1,
         &format!("{said} | ServiceImport {n}/bar"),
     );
-    let late = status(&["foo", "--wait", "--timeout=5s"]).await;
-    ends(&late, 1, "not ready within 5 s: ServiceExport");
+    let late = status(&["foo", "--wait", "--timeout=3s"]).await;
+    ends(&late, 1, "not ready within 3 s: ServiceExport");
     let checked = installation.kubectl_mcs(["check"]).await;
     ends(
         &checked,

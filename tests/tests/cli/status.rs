@@ -47,14 +47,14 @@ async fn a_service_is_waited_for_and_reported() {
         "False (ServiceNotFound) | the hub has no Service",
     );
     let late = env
-        .mcs(["status", "foo", "-n", name, "--wait", "--timeout", "5s"])
+        .mcs(["status", "foo", "-n", name, "--wait", "--timeout", "3s"])
         .await;
     ends(
         &late,
         1,
         "
             waiting: 
-            not ready within 5 s
+            not ready within 3 s
             ServiceNotFound
         ",
     );
@@ -110,7 +110,7 @@ async fn endpoints_are_waited_for(env: &Environment, space: &Space<'_>) {
             timeout,
         ])
     };
-    let none = wait("--timeout=8s").await;
+    let none = wait("--timeout=3s").await;
     ends(&none, 1, "True (Ready) | no consumer has a ready endpoint");
     let member = env.fleet.member("member4");
     let (waited, _) = tokio::join!(wait("--timeout=180s"), space.backends("foo").create(member));
@@ -147,7 +147,7 @@ async fn wait_that_loses_the_hub_is_unknown() {
     multi_cluster_service("foo").create(&space).await;
     let log = fleet.directory().join("status-wait");
     let errors = log.with_extension("errors");
-    let wait = ["--wait", "--timeout=10s", "--request-timeout=2s"];
+    let wait = ["--wait", "--timeout=6s", "--request-timeout=2s"];
     let program = Program::new(binaries::causeway("kubectl-mcs"), log)
         .stderr(errors.clone())
         .args(["status", "foo", "-n", space.name()])

@@ -193,9 +193,9 @@ async fn the_sessions_in_the_book_go_as_they_are_printed() {
     terminal.type_session_of("docs/members.md").await;
     let join = "kubectl mcs join member2 --member-kubeconfig ~/.kube/member2";
     terminal.run(join).await.ok();
-    for cluster in fleet.clusters() {
+    for member in fleet.members() {
         let create = ["create", "namespace", "shop"];
-        cluster.kubectl(create).await.ok();
+        member.kubectl(create).await.ok();
     }
     let space = Space::existing(fleet, "shop");
     let provider = fleet.member("member1");

@@ -10,13 +10,6 @@ use super::Turn;
 use super::imports::versions;
 use super::turn::sources;
 
-on_two_and_three_clusters!(
-    a_headless_and_another_service_are_imported_as_the_oldest_is,
-    session_affinity_is_the_oldest_s,
-    several_conflicts_are_named_together_and_end_when_the_exports_agree,
-    the_type_of_an_import_changes_when_the_oldest_export_goes,
-);
-
 /// `foo` with port 80 in both.
 fn foo() -> ServiceFixture {
     service("foo").port("http", 80)
@@ -58,7 +51,9 @@ fn exported_as(older: ServiceFixture) -> (ServiceFixture, ServiceExportFixture) 
     (older, service_export("foo"))
 }
 
-async fn a_headless_and_another_service_are_imported_as_the_oldest_is(turn: Turn) {
+#[tokio::test]
+async fn a_headless_and_another_service_are_imported_as_the_oldest_is() {
+    let turn = Turn::on_three().await;
     let older = exported_as(foo().headless());
     let spec = disagree(&turn, older, exported_as(foo()), "TypeConflict").await;
     assert_eq!(spec.type_, "Headless");
@@ -81,7 +76,9 @@ fn seconds(spec: &ServiceImportSpec) -> Option<i32> {
     config.client_ip.as_ref()?.timeout_seconds
 }
 
-async fn session_affinity_is_the_oldest_s(turn: Turn) {
+#[tokio::test]
+async fn session_affinity_is_the_oldest_s() {
+    let turn = Turn::on_three().await;
     let older = exported_as(sticky(77));
     let reason = "SessionAffinityConflict";
     let spec = disagree(&turn, older, exported_as(foo()), reason).await;
@@ -200,7 +197,9 @@ async fn metadata_of_service_and_export_objects_is_not_exported() {
     }
 }
 
-async fn several_conflicts_are_named_together_and_end_when_the_exports_agree(turn: Turn) {
+#[tokio::test]
+async fn several_conflicts_are_named_together_and_end_when_the_exports_agree() {
+    let turn = Turn::on_three().await;
     let younger = sticky(88).port("metrics", 9090);
     disagree_on_several(&turn, younger).await;
     port_conflict(&turn, "member2").await;
@@ -287,7 +286,9 @@ async fn the_event_of_six_conflicts_is_stored() {
     }
 }
 
-async fn the_type_of_an_import_changes_when_the_oldest_export_goes(turn: Turn) {
+#[tokio::test]
+async fn the_type_of_an_import_changes_when_the_oldest_export_goes() {
+    let turn = Turn::on_three().await;
     let older = exported_as(foo().headless());
     disagree(&turn, older, exported_as(foo()), "TypeConflict").await;
     let before = turn.imported_from("member2", &["member1", "member2"]).await;

@@ -7,12 +7,6 @@ use causeway_tests::{SOON, eventually, pod, service};
 
 use super::{Turn, condition_of, dig_is_there};
 
-on_two_and_three_clusters!(
-    a_dual_stack_service_has_both_families_where_the_cluster_has_them,
-    a_family_that_a_cluster_lacks_is_said,
-    families_that_differ_are_a_conflict_and_the_oldest_s_are_used,
-);
-
 fn with_families(families: &'static [&'static str]) -> causeway_tests::fixtures::ServiceFixture {
     service("foo").port("http", 80).with(move |spec| {
         let policy = match families.len() {
@@ -34,7 +28,9 @@ fn families(import: &ServiceImport) -> Vec<&'static str> {
     families.collect()
 }
 
-async fn a_dual_stack_service_has_both_families_where_the_cluster_has_them(turn: Turn) {
+#[tokio::test]
+async fn a_dual_stack_service_has_both_families_where_the_cluster_has_them() {
+    let turn = Turn::on_three().await;
     let member2 = turn.member("member2");
     let exported = with_families(&["IPv4", "IPv6"]);
     exported.create(member2, &turn).await;
@@ -65,7 +61,9 @@ async fn a_dual_stack_service_has_both_families_where_the_cluster_has_them(turn:
     assert_eq!(ready.status, "True");
 }
 
-async fn a_family_that_a_cluster_lacks_is_said(turn: Turn) {
+#[tokio::test]
+async fn a_family_that_a_cluster_lacks_is_said() {
+    let turn = Turn::on_three().await;
     let exported = with_families(&["IPv6"]);
     exported.create(turn.member("member2"), &turn).await;
     turn.export("member2").await;
@@ -83,7 +81,9 @@ async fn a_family_that_a_cluster_lacks_is_said(turn: Turn) {
     assert_eq!(families(&import), ["IPv6"]);
 }
 
-async fn families_that_differ_are_a_conflict_and_the_oldest_s_are_used(turn: Turn) {
+#[tokio::test]
+async fn families_that_differ_are_a_conflict_and_the_oldest_s_are_used() {
+    let turn = Turn::on_three().await;
     let older = with_families(&["IPv4", "IPv6"]);
     older.create(turn.member("member2"), &turn).await;
     turn.export("member2").await;

@@ -66,12 +66,9 @@ impl Turn {
     }
 }
 
-on_two_and_three_clusters!(
-    the_older_guide_works_as_it_is_written,
-    an_import_that_a_person_made_first_is_left_as_it_is,
-);
-
-async fn the_older_guide_works_as_it_is_written(turn: Turn) {
+#[tokio::test]
+async fn the_older_guide_works_as_it_is_written() {
+    let turn = Turn::on_three().await;
     turn.apply("member1", SERVICE).await;
     let pods = turn.backends("serve");
     let pod = pods.create(turn.member("member1")).await.remove(0);
@@ -97,7 +94,9 @@ impl Turn {
     }
 }
 
-async fn an_import_that_a_person_made_first_is_left_as_it_is(turn: Turn) {
+#[tokio::test]
+async fn an_import_that_a_person_made_first_is_left_as_it_is() {
+    let turn = Turn::on_three().await;
     turn.apply("member2", IMPORT).await;
     let version = "jsonpath={.metadata.resourceVersion} {.metadata.labels}";
     let version = ["get", "serviceimports", "serve", "-o", version];

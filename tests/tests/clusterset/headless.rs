@@ -4,18 +4,15 @@ use causeway_tests::{SOON, eventually, pod, service};
 
 use super::Turn;
 
-on_two_and_three_clusters!(
-    a_headless_service_is_imported_without_an_address,
-    hostnames_cross,
-);
-
 async fn headless(turn: &Turn, member: &str) {
     let exported = service("foo").port_to("http", 80, 8080).headless();
     exported.create(turn.member(member), turn).await;
     turn.export_later(member).await;
 }
 
-async fn a_headless_service_is_imported_without_an_address(turn: Turn) {
+#[tokio::test]
+async fn a_headless_service_is_imported_without_an_address() {
+    let turn = Turn::on_three().await;
     headless(&turn, "member1").await;
     let pod = turn.pod("member1").await;
     for member in turn.members() {
@@ -31,7 +28,9 @@ async fn a_headless_service_is_imported_without_an_address(turn: Turn) {
     }
 }
 
-async fn hostnames_cross(turn: Turn) {
+#[tokio::test]
+async fn hostnames_cross() {
+    let turn = Turn::on_three().await;
     for member in ["member1", "member2"] {
         headless(&turn, member).await;
         let db = pod("db-0", "foo").hostname("db-0", "foo");

@@ -13,15 +13,6 @@ use kube::api::{ListParams, WatchEvent, WatchParams};
 use super::turn::sources;
 use super::{Turn, cluster_set_ip, condition_of};
 
-on_two_and_three_clusters!(
-    an_import_is_complete_from_its_first_version,
-    an_import_has_the_addresses_of_a_service_without_a_selector,
-    an_import_says_how_it_is,
-    the_address_of_an_import_outlives_the_service_that_is_exported,
-    what_somebody_breaks_of_an_import_is_put_right,
-    a_local_service_of_the_same_name_is_left_alone,
-);
-
 /// All versions of `foo`'s import that a watch sees until it has its sources, the watch having
 /// begun before `change`.
 pub(crate) async fn versions<F: Future<Output = ()>>(
@@ -61,7 +52,9 @@ pub(crate) async fn versions<F: Future<Output = ()>>(
     seen
 }
 
-async fn an_import_is_complete_from_its_first_version(turn: Turn) {
+#[tokio::test]
+async fn an_import_is_complete_from_its_first_version() {
+    let turn = Turn::on_three().await;
     turn.service("member1").await;
     turn.pod("member1").await;
     let imports = turn.imports(turn.member("member2"));
@@ -79,7 +72,9 @@ async fn an_import_is_complete_from_its_first_version(turn: Turn) {
     }
 }
 
-async fn an_import_has_the_addresses_of_a_service_without_a_selector(turn: Turn) {
+#[tokio::test]
+async fn an_import_has_the_addresses_of_a_service_without_a_selector() {
+    let turn = Turn::on_three().await;
     turn.exporter("member1").await;
     for member in turn.members() {
         let import = turn.imported_from(member.name(), &["member1"]).await;
@@ -102,7 +97,9 @@ async fn an_import_has_the_addresses_of_a_service_without_a_selector(turn: Turn)
     }
 }
 
-async fn an_import_says_how_it_is(turn: Turn) {
+#[tokio::test]
+async fn an_import_says_how_it_is() {
+    let turn = Turn::on_three().await;
     turn.exporter("member2").await;
     for member in turn.members() {
         let import = turn.imported_from(member.name(), &["member2"]).await;
@@ -113,7 +110,9 @@ async fn an_import_says_how_it_is(turn: Turn) {
     }
 }
 
-async fn the_address_of_an_import_outlives_the_service_that_is_exported(turn: Turn) {
+#[tokio::test]
+async fn the_address_of_an_import_outlives_the_service_that_is_exported() {
+    let turn = Turn::on_three().await;
     let pod = turn.exporter("member1").await;
     turn.reaches("member2", &[pod.ip()]).await;
     let before = turn.imported_from("member2", &["member1"]).await;
@@ -133,7 +132,9 @@ async fn the_address_of_an_import_outlives_the_service_that_is_exported(turn: Tu
     assert_eq!(after.spec, before.spec);
 }
 
-async fn what_somebody_breaks_of_an_import_is_put_right(turn: Turn) {
+#[tokio::test]
+async fn what_somebody_breaks_of_an_import_is_put_right() {
+    let turn = Turn::on_three().await;
     let pod = turn.exporter("member1").await;
     turn.reaches("member2", &[pod.ip()]).await;
     let before = turn.imported_from("member2", &["member1"]).await;
@@ -177,7 +178,9 @@ async fn what_somebody_breaks_of_an_import_is_put_right(turn: Turn) {
     turn.reaches("member2", &[pod.ip()]).await;
 }
 
-async fn a_local_service_of_the_same_name_is_left_alone(turn: Turn) {
+#[tokio::test]
+async fn a_local_service_of_the_same_name_is_left_alone() {
+    let turn = Turn::on_three().await;
     turn.service("member2").await;
     let local = turn.pod("member2").await;
     let member2 = turn.member("member2");

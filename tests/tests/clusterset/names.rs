@@ -7,12 +7,6 @@ use k8s_openapi::api::core::v1::{Service, ServicePort};
 
 use super::{Turn, cluster_set_ip, dig_is_there};
 
-on_two_and_three_clusters!(
-    the_name_of_an_import_has_its_address,
-    every_named_port_of_an_import_has_a_srv_record,
-    the_names_of_a_headless_import_are_those_of_its_ready_endpoints,
-);
-
 /// Name and type of a record.
 #[derive(Clone, Copy)]
 struct Question<'a> {
@@ -62,7 +56,9 @@ impl Turn {
     }
 }
 
-async fn the_name_of_an_import_has_its_address(turn: Turn) {
+#[tokio::test]
+async fn the_name_of_an_import_has_its_address() {
+    let turn = Turn::on_three().await;
     if !dig_is_there() {
         return;
     }
@@ -83,7 +79,9 @@ async fn the_name_of_an_import_has_its_address(turn: Turn) {
     }
 }
 
-async fn every_named_port_of_an_import_has_a_srv_record(turn: Turn) {
+#[tokio::test]
+async fn every_named_port_of_an_import_has_a_srv_record() {
+    let turn = Turn::on_three().await;
     if !dig_is_there() {
         return;
     }
@@ -120,7 +118,9 @@ pub(crate) async fn headless(turn: &Turn, member: &str, hosts: &[&str]) -> Vec<R
     pods
 }
 
-async fn the_names_of_a_headless_import_are_those_of_its_ready_endpoints(turn: Turn) {
+#[tokio::test]
+async fn the_names_of_a_headless_import_are_those_of_its_ready_endpoints() {
+    let turn = Turn::on_three().await;
     if !dig_is_there() {
         return;
     }

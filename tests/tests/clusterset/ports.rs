@@ -9,14 +9,6 @@ use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 
 use super::Turn;
 
-on_two_and_three_clusters!(
-    ports_are_the_union_and_that_is_a_conflict,
-    traffic_for_a_port_goes_to_the_clusters_that_expose_it,
-    of_two_ports_of_one_name_the_oldest_is_used,
-    of_two_names_of_one_port_the_oldest_is_used,
-    ports_of_an_export_that_ends_go_with_it,
-);
-
 /// member2 exports `older`, then member1 `younger`.
 async fn export(turn: &Turn, older: ServiceFixture, younger: ServiceFixture) {
     for (member, exported) in [("member2", older), ("member1", younger)] {
@@ -94,7 +86,9 @@ async fn conflict_of_ports(turn: &Turn) {
     }
 }
 
-async fn ports_are_the_union_and_that_is_a_conflict(turn: Turn) {
+#[tokio::test]
+async fn ports_are_the_union_and_that_is_a_conflict() {
+    let turn = Turn::on_three().await;
     let older = service("foo").port("http", 80);
     let younger = service("foo").port("http", 80).port("metrics", 9090);
     export(&turn, older, younger).await;
@@ -102,7 +96,9 @@ async fn ports_are_the_union_and_that_is_a_conflict(turn: Turn) {
     conflict_of_ports(&turn).await;
 }
 
-async fn traffic_for_a_port_goes_to_the_clusters_that_expose_it(turn: Turn) {
+#[tokio::test]
+async fn traffic_for_a_port_goes_to_the_clusters_that_expose_it() {
+    let turn = Turn::on_three().await;
     let older = service("foo").port_to("http", 80, 8080);
     let younger = service("foo").port_to("metrics", 9090, 9000);
     export(&turn, older, younger).await;
@@ -114,7 +110,9 @@ async fn traffic_for_a_port_goes_to_the_clusters_that_expose_it(turn: Turn) {
     conflict_of_ports(&turn).await;
 }
 
-async fn of_two_ports_of_one_name_the_oldest_is_used(turn: Turn) {
+#[tokio::test]
+async fn of_two_ports_of_one_name_the_oldest_is_used() {
+    let turn = Turn::on_three().await;
     let older = service("foo").port("http", 80);
     let younger = service("foo").port("http", 8000).port("metrics", 9090);
     export(&turn, older, younger).await;
@@ -126,7 +124,9 @@ async fn of_two_ports_of_one_name_the_oldest_is_used(turn: Turn) {
     }
 }
 
-async fn of_two_names_of_one_port_the_oldest_is_used(turn: Turn) {
+#[tokio::test]
+async fn of_two_names_of_one_port_the_oldest_is_used() {
+    let turn = Turn::on_three().await;
     let older = service("foo").port_to("http", 80, 8080);
     let younger = service("foo").port_to("web", 80, 8000);
     export(&turn, older, younger).await;
@@ -138,7 +138,9 @@ async fn of_two_names_of_one_port_the_oldest_is_used(turn: Turn) {
     }
 }
 
-async fn ports_of_an_export_that_ends_go_with_it(turn: Turn) {
+#[tokio::test]
+async fn ports_of_an_export_that_ends_go_with_it() {
+    let turn = Turn::on_three().await;
     let older = service("foo").port("http", 80);
     let younger = service("foo").port("http", 80).port("metrics", 9090);
     export(&turn, older, younger).await;

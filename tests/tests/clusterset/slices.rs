@@ -8,14 +8,6 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::Turn;
 
-on_two_and_three_clusters!(
-    a_slice_has_endpoints_of_one_cluster_and_says_of_which,
-    slices_belong_to_the_import_and_to_no_controller_of_kubernetes,
-    the_exporter_has_slices_of_its_own_endpoints_too,
-    endpoints_follow_the_exporter_s,
-    what_an_endpoint_is_crosses_with_it,
-);
-
 fn label<'a>(slice: &'a EndpointSlice, key: &str) -> &'a str {
     let labels = slice.metadata.labels.as_ref();
     labels
@@ -31,7 +23,9 @@ fn addresses(slice: &EndpointSlice) -> Vec<&str> {
     all.map(String::as_str).collect()
 }
 
-async fn a_slice_has_endpoints_of_one_cluster_and_says_of_which(turn: Turn) {
+#[tokio::test]
+async fn a_slice_has_endpoints_of_one_cluster_and_says_of_which() {
+    let turn = Turn::on_three().await;
     let first = turn.exporter("member1").await;
     let second = turn.exporter("member2").await;
     for member in turn.members() {
@@ -51,7 +45,9 @@ async fn a_slice_has_endpoints_of_one_cluster_and_says_of_which(turn: Turn) {
     }
 }
 
-async fn slices_belong_to_the_import_and_to_no_controller_of_kubernetes(turn: Turn) {
+#[tokio::test]
+async fn slices_belong_to_the_import_and_to_no_controller_of_kubernetes() {
+    let turn = Turn::on_three().await;
     let pod = turn.exporter("member1").await;
     for member in turn.members() {
         let import = turn.imported_from(member.name(), &["member1"]).await;
@@ -78,7 +74,9 @@ async fn slices_belong_to_the_import_and_to_no_controller_of_kubernetes(turn: Tu
     }
 }
 
-async fn the_exporter_has_slices_of_its_own_endpoints_too(turn: Turn) {
+#[tokio::test]
+async fn the_exporter_has_slices_of_its_own_endpoints_too() {
+    let turn = Turn::on_three().await;
     let pod = turn.exporter("member2").await;
     turn.reaches("member2", &[pod.ip()]).await;
     let slices = turn.imported_slices("member2").await;
@@ -91,7 +89,9 @@ async fn the_exporter_has_slices_of_its_own_endpoints_too(turn: Turn) {
     assert_eq!(managed_by, labels::SLICE_CONTROLLER);
 }
 
-async fn endpoints_follow_the_exporter_s(turn: Turn) {
+#[tokio::test]
+async fn endpoints_follow_the_exporter_s() {
+    let turn = Turn::on_three().await;
     let first = turn.exporter("member1").await;
     turn.reaches("member2", &[first.ip()]).await;
     let second = turn.pod("member1").await;
@@ -107,7 +107,9 @@ async fn endpoints_follow_the_exporter_s(turn: Turn) {
     turn.imported_from("member2", &["member1"]).await;
 }
 
-async fn what_an_endpoint_is_crosses_with_it(turn: Turn) {
+#[tokio::test]
+async fn what_an_endpoint_is_crosses_with_it() {
+    let turn = Turn::on_three().await;
     let ready = turn.exporter("member1").await;
     let member1 = turn.member("member1");
     let unready = pod("foo-unready", "foo").unready();

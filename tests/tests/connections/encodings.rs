@@ -1,5 +1,7 @@
 //! EndpointSlices as real API servers encode them: protobuf says what JSON says.
 
+use std::iter::empty;
+
 use causeway::api::labels;
 use causeway::domain::ServiceKey;
 use causeway::target::Target;
@@ -8,9 +10,9 @@ use causeway_controller::failure::classify;
 use causeway_controller::member;
 use causeway_controller::watch::{Decoder, Watch};
 use causeway_engine::model::slice::{Exposure, ObservedSlice, SliceDecoder, WireSlice};
-use causeway_engine::model::{Ack, FailureKind, Operation, Signal, SliceId};
+use causeway_engine::model::{Ack, FailureKind, ObjectId, Operation, Signal, SliceId, Write};
 use causeway_tests::{Cluster, Fleet, SOON, Space};
-use causeway_wire::{Object, Unreadable};
+use causeway_wire::{ContentHash, Object, Unreadable};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -264,12 +266,15 @@ async fn what_is_written_as_protobuf_is_stored_and_refused_as_json_is() {
         .await;
     let owner = foo.unwrap().uid().expect("a UID");
     let client = member.client();
-    let id = |name: &str| SliceId {
-        service: ServiceKey::new(space.name(), "foo"),
-        exposure: Exposure::Native,
-        name: name.into(),
+    let to = |name: &str, operation: Operation| {
+        let id = SliceId {
+            service: ServiceKey::new(space.name(), "foo"),
+            exposure: Exposure::Native,
+            name: name.into(),
+        };
+        Write::new(ObjectId::Slice(id), operation)
     };
-    let write = async |operation: Operation| apply(&client, &operation, SOON).await;
+    let write = async |write: Write| apply(&client, &write, SOON).await;
     let version = |ack: Ack| match ack {
         Ack::Slice(slice) => slice.resource_version(),
         other => panic!("{other:?}"),
@@ -279,13 +284,15 @@ async fn what_is_written_as_protobuf_is_stored_and_refused_as_json_is() {
         slice.metadata.name = Some(name.to_owned());
         Box::new(slice)
     };
+    // No request contains the hash.
+    let content = ContentHash::of_copy(empty(), "", empty(), &[]);
     let all = slices(&owner);
     for slice in &all {
         let name = slice.name_any();
         let written = format!("written-{name}");
         typed.create(&by, slice).await.unwrap();
-        let create = Operation::CreateSlice(id(&written), named(slice, &written));
-        let created = version(write(create).await.unwrap());
+        let create = Operation::CreateSlice(named(slice, &written), content);
+        let created = version(write(to(&written, create)).await.unwrap());
         let [one, other] = [&written, &name].map(|name| stored(&space, member, name));
         assert_eq!(one.await, other.await, "{name}");
 
@@ -304,32 +311,33 @@ async fn what_is_written_as_protobuf_is_stored_and_refused_as_json_is() {
         next(&mut changed);
         next(&mut protobuf);
         typed.replace(&name, &by, &changed).await.unwrap();
-        let replace = Operation::ReplaceSlice(id(&written), protobuf.clone().into());
-        assert!(version(write(replace).await.unwrap()) > created, "{name}");
+        let replace = to(&written, Operation::ReplaceSlice(protobuf.into(), content));
+        let replaced = write(replace.clone()).await.unwrap();
+        assert!(version(replaced) > created, "{name}");
         let [one, other] = [&written, &name].map(|name| stored(&space, member, name));
         assert_eq!(one.await, other.await, "{name}");
 
         // The version that was replaced is no more.
-        let late = Operation::ReplaceSlice(id(&written), protobuf.into());
-        assert_eq!(write(late).await.unwrap_err().kind, FailureKind::Conflict);
+        let failure = write(replace).await.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Conflict);
     }
     let mut wrong = all[0].clone();
     wrong.address_type = "IPX".to_owned();
     let missing = named(&all[0], "missing");
-    for (operation, code) in [
+    let copy = Operation::CreateSlice(named(&all[0], "copy"), content);
+    let invalid = Operation::CreateSlice(named(&wrong, "wrong"), content);
+    for (refused, code) in [
+        (to("copy", copy), 409),
+        (to("wrong", invalid), 422),
         (
-            Operation::CreateSlice(id("copy"), named(&all[0], "copy")),
-            409,
+            to("missing", Operation::ReplaceSlice(missing, content)),
+            404,
         ),
-        (
-            Operation::CreateSlice(id("wrong"), named(&wrong, "wrong")),
-            422,
-        ),
-        (Operation::ReplaceSlice(id("missing"), missing), 404),
     ] {
-        let json = match &operation {
-            Operation::CreateSlice(_, slice) => typed.create(&by, slice).await,
-            Operation::ReplaceSlice(id, slice) => typed.replace(&id.name, &by, slice).await,
+        let name = refused.object().name();
+        let json = match refused.operation() {
+            Operation::CreateSlice(slice, _) => typed.create(&by, slice).await,
+            Operation::ReplaceSlice(slice, _) => typed.replace(name, &by, slice).await,
             other => panic!("{other:?}"),
         };
         let json = json.unwrap_err();
@@ -337,7 +345,7 @@ async fn what_is_written_as_protobuf_is_stored_and_refused_as_json_is() {
             matches!(&json, kube::Error::Api(status) if status.code == code),
             "{json}"
         );
-        let failure = write(operation).await.unwrap_err();
+        let failure = write(refused).await.unwrap_err();
         assert_eq!(failure, classify(&json));
     }
 }

@@ -9,7 +9,7 @@ use causeway_controller::member::{Member, Settings};
 use causeway_controller::watch::RelistRequests;
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::{ObservedSlice, SliceScope};
-use causeway_engine::model::{FailureKind, Generation, MemberEvent, Needs, Signal};
+use causeway_engine::model::{FailureKind, Generation, MemberEvent, Signal};
 use causeway_tests::{Cluster, SOON};
 use kube::{Client, Resource, ResourceExt as _};
 use tokio::sync::mpsc;
@@ -145,7 +145,7 @@ impl Reported {
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
         let (_, relist_requests) = tokio::sync::watch::channel(RelistRequests::default());
-        let (_, needs) = tokio::sync::watch::channel(Needs::default());
+        let (_, not_needed) = tokio::sync::watch::channel(false);
         let (_, slice_scope) = tokio::sync::watch::channel(Some(SliceScope::All));
         let member = Member {
             name,
@@ -154,7 +154,8 @@ impl Reported {
             generation: GENERATION,
             events: tell,
             relist_requests,
-            needs,
+            needs_nodes: not_needed.clone(),
+            needs_paths: not_needed,
             slice_scope,
             settings,
         };

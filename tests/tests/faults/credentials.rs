@@ -107,7 +107,7 @@ async fn renewed_tokens_end_no_watch_and_list_nothing() {
     // A first list of nothing is confirmed by a second one, half a minute later. After a restart
     // only the lists of exports and imports are such.
     let marks = [members[0].mark().await, members[1].mark().await];
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     for (member, mark) in members.iter().zip(marks) {
         eventually("every kind is listed", SOON, async || {
             let listed = lists_since(member, mark).await;
@@ -207,7 +207,7 @@ async fn refused_member_is_used_after_its_secret_is_created() {
     let good = env.secrets().get("member1").await.expect("a Secret");
     let delete = ["delete", "secret", "member1", "-n", NAMESPACE];
     env.hub().kubectl(delete).await.ok();
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     env.cluster_says("member1", "False|Refused|").await;
     env.touch("member1").await;
     assert_eq!(

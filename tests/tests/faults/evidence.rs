@@ -49,12 +49,13 @@ async fn many_deletions_wait_for_a_confirmation_and_few_do_not() {
     proxy.set(Fault::None);
     space.reaches("member2", "foo", &addresses).await;
     // One service is not much, however it goes: seen by nobody, in an initial list.
-    env.controller.process().pause();
+    let controller = env.controller.process();
+    controller.end().await;
     let pods = ["delete", "pods", "--all", "--force", "--grace-period=0"];
     space.kubectl(provider, pods).await;
     space.kubectl(provider, ["delete", "service", "foo"]).await;
     space.reaches_none("member1", "foo").await;
-    env.controller.process().restart().await;
+    controller.restart().await;
     space.reaches_none("member2", "foo").await;
     let stranger = env.mcs(["confirm-deletions", "nobody"]).await;
     assert_eq!(stranger.exit, Exit::Code(1), "{stranger:?}");

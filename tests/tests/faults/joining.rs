@@ -167,7 +167,7 @@ async fn name_of_another_cluster_is_refused_even_after_a_restart() {
             message.starts_with("its API server is another cluster's now"),
             "{message}"
         );
-        env.controller.restart().await;
+        env.controller.restart_in_order().await;
     }
     env.is_synced("member3").await;
     let spec = ["get", "cluster", "member3", "-o", "jsonpath={.spec}"];

@@ -142,7 +142,7 @@ async fn service_moves_to_karmada_and_back_without_a_gap() {
     // nevertheless.
     store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;
     store(hub, &work("new-99cc", &carrying(&space, "new"))).await;
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     space.says("foo", "Ready", "False|ManagedByKarmada|").await;
     service("new").port("http", 80).create(hub, &space).await;
     multi_cluster_service("new").create(&space).await;
@@ -168,7 +168,7 @@ async fn hub_with_unlistable_works_is_served_and_reported() {
     karmada::define(hub).await;
     let right = ["clusterrolebinding", "causeway-controller-karmada"];
     delete(hub, &right).await;
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     let space = env.space("hidden").await;
     space.within(AWAITED).foo().await;
     let message = space.says("foo", "Ready", "True|Ready|").await;

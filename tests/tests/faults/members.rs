@@ -22,7 +22,7 @@ async fn unreachable_provider_keeps_its_slices_over_a_restart() {
         message.starts_with("1 of 2 clusters: member1 unreachable since 20"),
         "{message}"
     );
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     throughout(
         "member2 reaches both pods",
         Duration::from_secs(5),
@@ -77,7 +77,7 @@ async fn unreachable_member_never_blocks_a_deletion() {
         .await;
     space.delete("foo").await;
     space.is_clean("member1").await;
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     env.member("member2").start().await;
     space.is_clean("member2").await;
 }

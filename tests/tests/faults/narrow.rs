@@ -76,7 +76,7 @@ async fn exposed_slices_alone_are_sent_and_endpoints_stay() {
 
     let mark = consumer.mark().await;
     annotate(&env, Some("exposed"), EXPOSED).await;
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     env.is_synced("member1").await;
     annotate(&env, None, ALL).await;
     annotate(&env, Some("exposed"), EXPOSED).await;
@@ -119,7 +119,7 @@ async fn exposed_slices_alone_are_sent_and_endpoints_stay() {
     .await;
     proxy.set(Fault::None);
     env.cluster_says("member1", "True|Synced|").await;
-    env.controller.restart().await;
+    env.controller.restart_in_order().await;
     env.is_synced("member1").await;
     assert_eq!(writes_since(consumer, mark).await, [""; 0]);
     space.grows(&mut addresses).await;

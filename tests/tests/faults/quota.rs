@@ -40,7 +40,7 @@ async fn imported(space: &Space<'_>) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn oldest_exports_keep_their_place_under_a_lower_quota() {
-    let mut env = Lent::with_flags(&["--max-member-exports=2", "--leader-elect=false"]).await;
+    let mut env = Lent::with_flags(&["--max-member-exports=2"]).await;
     let space = env.space("quota").await;
     let name = space.name().to_owned();
     for name in ["a", "b"] {
@@ -57,8 +57,7 @@ async fn oldest_exports_keep_their_place_under_a_lower_quota() {
     assert!(reported.message.starts_with(flag), "{}", reported.message);
     drop(space);
     let lower = env.installation.controller();
-    let lower = lower.arg("--max-member-exports=1");
-    env.relaunch(lower.arg("--leader-elect=false")).await;
+    env.relaunch(lower.arg("--max-member-exports=1")).await;
     let space = Space::existing(&env.fleet, &name);
     assert_eq!(export(&space, "d").await.reason, "QuotaExceeded");
     ready(&space, "c", |ready| {

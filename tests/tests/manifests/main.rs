@@ -198,6 +198,29 @@ fn programs_listen_on_both_address_families() {
     assert!(addresses > 20, "{addresses}");
 }
 
+#[test]
+fn pods_run_on_nodes_with_linux() {
+    let mut deployments = 0;
+    for path in [
+        "hub/workloads.yaml",
+        "hub/options/tunnel.yaml",
+        "hub/options/tunnel-clients.yaml",
+        "hub/options/tunnel-through-api-server.yaml",
+        "hub/options/tunnel-enrolment.yaml",
+        "member/agent.yaml",
+        "member/paths.yaml",
+    ] {
+        let documents: Vec<serde_json::Value> =
+            serde_saphyr::from_multiple(&read(path)).expect("YAML");
+        for deployment in documents.iter().filter(|one| one["kind"] == "Deployment") {
+            let selector = &deployment["spec"]["template"]["spec"]["nodeSelector"];
+            assert_eq!(selector, &json!({"kubernetes.io/os": "linux"}), "{path}");
+            deployments += 1;
+        }
+    }
+    assert_eq!(deployments, 8);
+}
+
 #[tokio::test]
 async fn the_patch_for_cert_manager_makes_the_webhook_serve_what_it_mounts() {
     let hub = fleet().await.hub();

@@ -241,7 +241,7 @@ async fn path_that_fails_moves_clients_with_and_without_a_hub() {
     tells(consumer, &["PathBad", "PathGood"]).await;
 
     // Without a hub the agent decides.
-    env.controller.process().kill().await;
+    env.controller.process().end().await;
     let without_hub = story.cut(&env).await;
     assert!(without_hub < Duration::from_secs(60), "{without_hub:?}");
     let is_lowered = stands_by(&story.space, consumer, "member1", true).await;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use causeway::api::labels;
 use causeway_wire::protobuf::{Message as _, enveloped};
-use causeway_wire::{Object, RawSlice};
+use causeway_wire::{Object, RawSlice, message};
 use futures::stream;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
@@ -254,7 +254,8 @@ async fn write(
 
 /// Returns the source of a copy and the source's version, as the copy's annotation names them.
 fn source_of(copy: &[u8]) -> Option<(SliceId, u64)> {
-    let copy = RawSlice::decode(Object::of_answer(copy).ok()?).ok()?;
+    let copy = message(Object::of_answer(copy).ok()?).ok()?;
+    let copy = RawSlice::decode(&copy).ok()?;
     let (uid, version) = copy.annotation(labels::SOURCE)?.split_once('/')?;
     Some((SliceId::of_uid(uid)?, version.parse().ok()?))
 }

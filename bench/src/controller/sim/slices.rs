@@ -327,7 +327,8 @@ mod tests {
             let json = str::from_utf8(json).unwrap();
             let objects = [Object::Json(json), Object::Protobuf(message)];
             let [json, message] = objects.map(|object| {
-                let slice = RawSlice::decode(object).unwrap();
+                let message = causeway_wire::message(object).unwrap();
+                let slice = RawSlice::decode(&message).unwrap();
                 let values = labels.map(|name| slice.label(name).or(slice.annotation(name)));
                 slice.content_hash(values.into_iter()).unwrap()
             });
