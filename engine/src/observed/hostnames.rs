@@ -106,12 +106,11 @@ impl Index {
         now: TimePoint,
     ) -> Option<TimePoint> {
         let unanswered = needed.iter().filter(|host| self.resolved(host).is_empty());
-        let unanswered = unanswered.cloned().collect();
-        self.hostnames.unanswered.note(key, unanswered, now);
-        let noted = &self.hostnames.unanswered;
-        let since = noted.all(key).filter_map(|host| noted.of(key, host));
-        let ends = since.map(|since| since.after(ANSWER_GRACE));
-        ends.filter(|end| now < *end).min()
+        let unanswered: BTreeSet<_> = unanswered.cloned().collect();
+        let noted = &mut self.hostnames.unanswered;
+        let again_at = noted.next_end(key, &unanswered, ANSWER_GRACE, now);
+        noted.note(key, unanswered, now);
+        again_at
     }
 
     /// Whether the addresses of a hostname that a service needs are unknown. If no answer comes

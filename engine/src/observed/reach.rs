@@ -23,11 +23,10 @@ impl DeclaredReach {
     /// Reads the annotation of a service. An error goes to `report`.
     pub(super) fn of_service(meta: &ObjectMeta, report: impl FnOnce(FieldError)) -> Option<Self> {
         let text = meta.annotations.as_ref()?.get(labels::REACH)?;
-        let unreadable = |error| {
+        if let Err(error) = Reach::of_annotation(text) {
             report(error);
-            Self::Unreadable(bounds::foreign(text).into())
-        };
-        Some(Reach::of_annotation(text).map_or_else(unreadable, Self::Way))
+        }
+        Some(Self::read(text))
     }
 
     /// Returns the way, if the annotation names one.

@@ -1,6 +1,7 @@
 //! Facts about services that are reported, or acted on, only if they last.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
@@ -31,6 +32,20 @@ impl<T: Ord> Since<T> {
     /// Returns the time since which the fact holds; `None` before it is noted.
     pub(crate) fn of(&self, key: &ServiceKey, fact: &T) -> Option<TimePoint> {
         self.0.get(key)?.get(fact).copied()
+    }
+
+    /// Returns the next time at which one of the facts has held for that long. A fact that is not
+    /// noted yet holds since now.
+    pub(crate) fn next_end(
+        &self,
+        key: &ServiceKey,
+        facts: &BTreeSet<T>,
+        period: Duration,
+        now: TimePoint,
+    ) -> Option<TimePoint> {
+        let since = |fact| self.of(key, fact).unwrap_or(now);
+        let ends = facts.iter().map(|fact| since(fact).after(period));
+        ends.filter(|end| now < *end).min()
     }
 
     /// Lists the noted facts of a service.

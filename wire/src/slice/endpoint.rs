@@ -46,7 +46,7 @@ impl<'a> WireAddresses<'a> {
     pub(super) fn push(&mut self, address: &'a str) {
         match self.first {
             None => self.first = Some(address),
-            Some(_) => add::<ADDRESSES_MAX, _>(&mut self.more, address),
+            Some(_) => add(&mut self.more, ADDRESSES_MAX, address),
         }
     }
 
@@ -55,10 +55,10 @@ impl<'a> WireAddresses<'a> {
     }
 }
 
-/// Adds an element to a list of a slice, unless that has `MOST` already: the smallest elements take
+/// Adds an element to a list of a slice, unless that has `most` already: the smallest elements take
 /// up to forty times their bytes in memory.
-pub(super) fn add<const MOST: usize, T>(all: &mut Vec<T>, element: T) {
-    if all.len() < MOST {
+pub(super) fn add<T>(all: &mut Vec<T>, most: usize, element: T) {
+    if all.len() < most {
         all.push(element);
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn slice(message: &[u8]) -> Result<Parts<'_>, Malformed> {
     for field in Fields::of(message) {
         match field? {
             (1, value) => slice.metadata = metadata(value.bytes())?,
-            (3, value) => add::<LISTED_MAX, _>(&mut slice.ports, port(value.bytes())?),
+            (3, value) => add(&mut slice.ports, LISTED_MAX, port(value.bytes())?),
             (4, value) => slice.address_type = value.text()?,
             _ => {}
         }
@@ -63,7 +63,7 @@ fn metadata(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
             (9, value) => meta.deletion_timestamp = Some(time(value.bytes())?),
             (11, value) => meta.labels.add(entry(value.bytes())?)?,
             (12, value) => meta.annotations.add(entry(value.bytes())?)?,
-            (13, value) => add::<LISTED_MAX, _>(&mut meta.owners, text(value.bytes(), 4)?),
+            (13, value) => add(&mut meta.owners, LISTED_MAX, text(value.bytes(), 4)?),
             _ => {}
         }
     }
@@ -160,8 +160,8 @@ fn hints(message: &[u8]) -> Result<[Vec<&str>; 2], Malformed> {
     let (mut zones, mut nodes) = (Vec::new(), Vec::new());
     for field in Fields::of(message) {
         match field? {
-            (1, value) => add::<HINTS_MAX, _>(&mut zones, text(value.bytes(), 1)?),
-            (2, value) => add::<HINTS_MAX, _>(&mut nodes, text(value.bytes(), 1)?),
+            (1, value) => add(&mut zones, HINTS_MAX, text(value.bytes(), 1)?),
+            (2, value) => add(&mut nodes, HINTS_MAX, text(value.bytes(), 1)?),
             _ => {}
         }
     }

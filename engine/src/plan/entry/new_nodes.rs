@@ -80,7 +80,5 @@ pub(crate) fn again_at(
     nodes: &BTreeSet<EntryNode>,
     now: TimePoint,
 ) -> Option<TimePoint> {
-    let since = |node| index.entry_nodes.of(key, node).unwrap_or(now);
-    let ends = nodes.iter().map(|node| since(node).after(SYNC));
-    ends.filter(|end| *end > now).min()
+    index.entry_nodes.next_end(key, nodes, SYNC, now)
 }
