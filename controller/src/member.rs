@@ -380,49 +380,37 @@ impl Member {
 
     /// Watches the Nodes while they are needed, until nobody listens any more.
     async fn follow_nodes(&self, reconnections: watch::Receiver<Instant>) {
-        let mut needed = self.needs_nodes.clone();
-        while needed.wait_for(|needed| *needed).await.is_ok() {
+        // The index drops the Nodes when the need ends.
+        let watch = || {
             let nodes = Watch {
                 never_empty: true,
                 ..self.watch_of(Api::<Node>::all(self.client.clone()), &reconnections)
             };
-            let nodes = nodes.run(
+            nodes.run(
                 ObservedNode::read,
                 |signal| self.event(MemberEvent::Nodes(signal)),
                 self.events.clone(),
-            );
-            // Most members need none: on the heap it takes no space in their tasks. Each end of the
-            // need ends the watch, even if the need is back already: the index dropped the Nodes.
-            tokio::select! {
-                () = Box::pin(nodes) => return,
-                Ok(()) = needed.changed() => {}
-            }
-        }
-        // Nobody can need them any more.
-        pending().await
+            )
+        };
+        while_needed(self.needs_nodes.clone(), watch).await;
     }
 
     /// Watches the reports of causeway-agent while they are needed, until nobody listens any more.
     async fn follow_paths(&self, reconnections: watch::Receiver<Instant>) {
-        let mut needed = self.needs_paths.clone();
-        while needed.wait_for(|needed| *needed).await.is_ok() {
+        // The controller ignores reports between the end of a need and the next one.
+        let watch = || {
             let leases = Api::<Lease>::namespaced(self.client.clone(), path::NAMESPACE);
             let reports = Watch {
                 labels: Some(format!("{}={}", labels::MANAGED_BY, path::REPORTER)),
                 ..self.watch_of(leases, &reconnections)
             };
-            let reports = reports.run(
+            reports.run(
                 |lease| PathLease::read(&lease),
                 |signal| self.event(MemberEvent::Paths(signal)),
                 self.events.clone(),
-            );
-            // The controller ignores reports between the end of a need and the next one.
-            tokio::select! {
-                () = Box::pin(reports) => return,
-                Ok(()) = needed.changed() => {}
-            }
-        }
-        pending().await
+            )
+        };
+        while_needed(self.needs_paths.clone(), watch).await;
     }
 
     /// Reads the member's id in its clusterset again and again, until nobody listens any more. A
@@ -614,6 +602,23 @@ impl Health {
         self.reported = Some(outcome.clone());
         Some(outcome)
     }
+}
+
+/// Runs the watch while it is needed, until nobody listens any more. Each end of the need ends it,
+/// even if the need is back already.
+async fn while_needed<F: Future<Output = ()>>(
+    mut needed: watch::Receiver<bool>,
+    watch: impl Fn() -> F,
+) {
+    while needed.wait_for(|needed| *needed).await.is_ok() {
+        // Most members need none: on the heap it takes no space in their tasks.
+        tokio::select! {
+            () = Box::pin(watch()) => return,
+            Ok(()) = needed.changed() => {}
+        }
+    }
+    // Nobody can need it any more.
+    pending().await
 }
 
 #[cfg(test)]

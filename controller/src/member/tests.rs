@@ -145,6 +145,14 @@ impl Server {
         }
     }
 
+    /// Checks that exactly these are reported, what is always watched, and that no definition is
+    /// served, in any order.
+    async fn tells_with_natives<const N: usize>(&mut self, first: [&str; N]) {
+        let first = first.map(ToOwned::to_owned);
+        let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
+        self.tells(all.collect()).await;
+    }
+
     /// Checks that exactly this is reported, in any order.
     async fn tells(&mut self, mut expected: Vec<String>) {
         while !expected.is_empty() {
@@ -248,9 +256,7 @@ async fn another_cluster_under_a_name_is_read_from_scratch() {
 #[tokio::test]
 async fn nodes_are_watched_only_while_they_are_needed() {
     let mut server = Server::engaged(WELL).await;
-    let first = ["is one", "answers true"].map(ToOwned::to_owned);
-    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
-    server.tells(all.collect()).await;
+    server.tells_with_natives(["is one", "answers true"]).await;
     let nodes = ["nodes: 1", "nodes watched"].map(ToOwned::to_owned);
     for _ in 0..2 {
         server.needs_nodes.send_replace(true);
@@ -264,9 +270,7 @@ async fn nodes_are_watched_only_while_they_are_needed() {
 #[tokio::test]
 async fn need_that_ends_and_comes_back_at_once_lists_again() {
     let mut server = Server::engaged(WELL).await;
-    let first = ["is one", "answers true"].map(ToOwned::to_owned);
-    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
-    server.tells(all.collect()).await;
+    server.tells_with_natives(["is one", "answers true"]).await;
     for (need, reported) in [
         (server.needs_nodes.clone(), ["nodes: 1", "nodes watched"]),
         (server.needs_paths.clone(), ["paths: 0", "paths watched"]),
@@ -288,9 +292,9 @@ async fn forbidden_nodes_leave_other_watches_running() {
     };
     let mut server = Server::engaged(answers).await;
     server.needs_nodes.send_replace(true);
-    let first = ["is one", "answers true", "nodes failed: forbidden: no"].map(ToOwned::to_owned);
-    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
-    server.tells(all.collect()).await;
+    server
+        .tells_with_natives(["is one", "answers true", "nodes failed: forbidden: no"])
+        .await;
     server.change(|answers| answers.may_read_nodes = true);
     let nodes = ["nodes: 1", "nodes watched"].map(ToOwned::to_owned);
     server.tells(nodes.to_vec()).await;
@@ -359,9 +363,7 @@ const OTHER_KIND: &str = r#"{"kind":"APIResourceList","resources":[{"name":"clus
 async fn other_kind_of_the_group_does_not_hide_that_exports_are_absent() {
     let of_groups = (200, group_in("v2"));
     let mut server = Server::engaged(Answers { of_groups, ..WELL }).await;
-    let first = ["is one", "answers true"].map(ToOwned::to_owned);
-    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
-    server.tells(all.collect()).await;
+    server.tells_with_natives(["is one", "answers true"]).await;
 }
 
 #[tokio::test]
@@ -371,9 +373,9 @@ async fn definitions_that_stay_absent_are_proven_absent_twice_only() {
         ..WELL
     };
     let mut server = Server::engaged(answers).await;
-    let first = ["is one", "answers true", r#"has Valid("eu-1")"#].map(ToOwned::to_owned);
-    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
-    server.tells(all.collect()).await;
+    server
+        .tells_with_natives(["is one", "answers true", r#"has Valid("eu-1")"#])
+        .await;
     let requests = |all: &Vec<String>, path: &str| all.iter().filter(|one| *one == path).count();
     let looks = |all: &Vec<String>| requests(all, "/apis/multicluster.x-k8s.io/v1alpha1");
     let asked = timeout(PATIENCE, server.asked.wait_for(|all| looks(all) > 5)).await;
@@ -392,9 +394,7 @@ async fn unreadable_version_leaves_the_member_unknown() {
     server.change(|answers| answers.minor = Some("34"));
     assert_eq!(server.reported().await, "is one");
     assert_eq!(server.reported().await, "answers true");
-    server
-        .tells(natives().chain([serves_nothing()]).collect())
-        .await;
+    server.tells_with_natives([]).await;
     server.change(|answers| answers.minor = Some(""));
     server.change(|answers| answers.minor = Some("36"));
     assert_eq!(server.reported().await, "one is 1.36 now");
@@ -405,9 +405,7 @@ async fn new_server_version_is_reported_without_a_relist() {
     let mut server = Server::engaged(WELL).await;
     assert_eq!(server.reported().await, "is one");
     assert_eq!(server.reported().await, "answers true");
-    server
-        .tells(natives().chain([serves_nothing()]).collect())
-        .await;
+    server.tells_with_natives([]).await;
     server.change(|answers| answers.minor = None);
     server.change(|answers| answers.minor = Some("36"));
     assert_eq!(server.reported().await, "one is 1.36 now");
@@ -426,9 +424,7 @@ async fn failed_reading_of_the_id_reports_nothing() {
         ..WELL
     };
     let mut server = Server::engaged_by(failing, settings).await;
-    let first = ["is one", "answers true"].map(ToOwned::to_owned);
-    let all = first.into_iter().chain(natives()).chain([serves_nothing()]);
-    server.tells(all.collect()).await;
+    server.tells_with_natives(["is one", "answers true"]).await;
     let steps = [
         (Ok("eu-1"), r#"has Valid("eu-1")"#),
         (Err(503), ""),

@@ -135,10 +135,13 @@ impl Server {
 
     /// Answers a list of `foo` at version 7 and accepts the watch that follows.
     async fn settled(&mut self) -> Received {
-        self.asked_for_list()
-            .await
-            .answer(200, &list(&[service("foo", 5)], "7", ""))
-            .await;
+        self.settled_by(&[service("foo", 5)]).await
+    }
+
+    /// The same with a list of these objects, of which `foo` alone can be read.
+    async fn settled_by(&mut self, objects: &[String]) -> Received {
+        let listed = list(objects, "7", "");
+        self.asked_for_list().await.answer(200, &listed).await;
         assert_eq!(self.reported().await, r#"Listed(["foo"])"#);
         let mut watch = self.asked_to_watch_from("7").await;
         watch.accept().await;
@@ -276,12 +279,7 @@ async fn list_with_an_unreadable_object_confirms_nothing() {
     })
     .await;
     let odd = [service("foo", 5), odd_service("bar", 6)];
-    let asked = server.asked_for_list().await;
-    asked.answer(200, &list(&odd, "7", "")).await;
-    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
-    let mut first = server.asked_to_watch_from("7").await;
-    first.accept().await;
-    assert_eq!(server.reported().await, "Connected");
+    let _first = server.settled_by(&odd).await;
     server.request_second_list();
     let whole = [service("foo", 5), service("bar", 10)];
     for (from, objects, version, reports) in [
@@ -314,12 +312,8 @@ async fn second_lists_that_prove_nothing_become_rarer() {
     };
     let mut server = Server::guarded_by(guard.clone(), settings).await;
     let odd = [service("foo", 5), odd_service("bar", 6)];
+    let _first = server.settled_by(&odd).await;
     let odd = list(&odd, "7", "");
-    server.asked_for_list().await.answer(200, &odd).await;
-    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
-    let mut first = server.asked_to_watch_from("7").await;
-    first.accept().await;
-    assert_eq!(server.reported().await, "Connected");
     server.request_second_list();
     for intervals in [2, 4, 8] {
         let mut watch = server.asked_to_watch_from("7").await;
@@ -344,12 +338,9 @@ async fn readable_list_ends_the_pause_before_a_second_list() {
         ..Settings::default()
     };
     let mut server = Server::guarded_by(new_guard(retry, false), settings).await;
-    let odd = list(&[service("foo", 5), odd_service("bar", 6)], "7", "");
-    server.asked_for_list().await.answer(200, &odd).await;
-    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
-    let mut first = server.asked_to_watch_from("7").await;
-    first.accept().await;
-    assert_eq!(server.reported().await, "Connected");
+    let odd = [service("foo", 5), odd_service("bar", 6)];
+    let _first = server.settled_by(&odd).await;
+    let odd = list(&odd, "7", "");
     server.request_second_list();
     let mut watch = server.asked_to_watch_from("7").await;
     watch.accept().await;
