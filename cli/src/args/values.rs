@@ -8,6 +8,7 @@ use clap::Arg;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::Uri;
 
+use crate::cluster::bundle::parts::is_https;
 use crate::cluster::lease::LeaseName;
 
 /// A flag with an optional value, for `#[arg(optional_value = "..")]`.
@@ -62,11 +63,9 @@ pub(super) fn admin_url(text: &str) -> Result<Uri, &'static str> {
 
 /// Parses the URL of an API server. Returns it without trailing slashes.
 pub(super) fn api_endpoint(text: &str) -> Result<String, &'static str> {
-    let is_endpoint = |url: Uri| url.scheme_str() == Some("https") && url.host().is_some();
-    let is_endpoint = text.parse().is_ok_and(is_endpoint);
-    let text = text.trim_end_matches('/').to_owned();
+    let is_endpoint = is_https(text);
     is_endpoint
-        .then_some(text)
+        .then(|| text.trim_end_matches('/').to_owned())
         .ok_or("write it as https://10.0.0.2:6443")
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::{Cluster, MultiClusterService, labels, ownership};
+use causeway::api::{MultiClusterService, labels, ownership};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
@@ -64,7 +64,7 @@ impl CommandError for DrainError {
 pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Failure> {
     let name = hub::cluster_name(&args.name)?;
     let hub = kubeconfigs::hub(hub, &args.members).await?;
-    let clusters = clusters(&hub).await?;
+    let clusters = once::served_clusters(&hub).await?;
     let found = clusters.iter().find(|one| one.name_any() == name.as_str());
     let cluster = found.ok_or_else(|| HubError::NotJoined(name.clone()))?;
     let services: Option<Option<Vec<MultiClusterService>>> = allowed(once::all(&hub).await)?;
@@ -91,11 +91,6 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Fa
         withdrawn(&hub, &name, args).await?;
     }
     Ok(ExitState::new(true, is_complete))
-}
-
-async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, Failure> {
-    let clusters = once::clusters(hub).await?;
-    Ok(clusters.ok_or_else(|| hub.not_served("Cluster"))?)
 }
 
 /// Sets or removes the annotation that drains a cluster.
@@ -240,7 +235,7 @@ async fn read_left(
     name: &ClusterName,
     args: &DrainArgs,
 ) -> Result<Left, Failure> {
-    let clusters = clusters(hub).await?;
+    let clusters = once::served_clusters(hub).await?;
     let own = clusters.iter().find(|one| one.name_any() == name.as_str());
     let id = own.and_then(|cluster| cluster.annotations().get(labels::CLUSTER_ID));
     let ours = format!(

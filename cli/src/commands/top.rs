@@ -46,8 +46,7 @@ impl CommandError for TopError {
 /// Measures and prints the result. Returns [`ExitState::Unknown`] if a part could not be measured.
 pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<ExitState, Failure> {
     let hub = kubeconfigs::hub(hub, &args.members).await?;
-    let clusters = once::clusters(&hub).await?;
-    let clusters = clusters.ok_or_else(|| hub.not_served("Cluster"))?;
+    let clusters = once::served_clusters(&hub).await?;
     let insecure = args.insecure.allow_insecure_members;
     let mut notes = Vec::new();
     let ((known, unlisted), uid, controller) = tokio::join!(

@@ -55,10 +55,7 @@ async fn read_with(
     let derived = key.derived();
     let (mcs, clusters, service, derived, imports, namespaces, works, unapplied) = tokio::try_join!(
         object,
-        async {
-            let clusters = clusters(hub).await?;
-            clusters.ok_or_else(|| hub.not_served("Cluster"))
-        },
+        served_clusters(hub),
         hub.get::<Service>(hub.within(&key.namespace), &key.name),
         hub.get::<Service>(hub.within(&key.namespace), &derived.name),
         imports(hub, key),
@@ -289,6 +286,12 @@ where
 /// Lists the Clusters of the hub. Returns `None` if the hub does not serve the kind.
 pub(crate) async fn clusters(hub: &ApiServer) -> Result<Option<Vec<Cluster>>, RequestError> {
     all(hub).await
+}
+
+/// Lists the Clusters of a hub that serves them.
+pub(crate) async fn served_clusters(hub: &ApiServer) -> Result<Vec<Cluster>, RequestError> {
+    let clusters = clusters(hub).await?;
+    clusters.ok_or_else(|| hub.not_served("Cluster"))
 }
 
 /// Reads the objects of a service in a member. The requests need no other rights than the

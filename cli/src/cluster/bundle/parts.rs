@@ -80,9 +80,14 @@ pub(crate) struct ImageArgs {
     pub image_tag: Option<String>,
 }
 
-fn https(text: &str) -> Result<String, &'static str> {
+/// Whether a text is a URL with `https://` and a host.
+pub(crate) fn is_https(text: &str) -> bool {
     let has_host = |url: Uri| url.scheme_str() == Some("https") && url.host().is_some();
-    if !text.parse().is_ok_and(has_host) || text.contains(['?', '#']) {
+    text.parse().is_ok_and(has_host)
+}
+
+fn https(text: &str) -> Result<String, &'static str> {
+    if !is_https(text) || text.contains(['?', '#']) {
         return Err("write it as https://webhook.example:9443");
     }
     Ok(text.trim_end_matches('/').to_owned())

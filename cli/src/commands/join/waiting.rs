@@ -31,8 +31,9 @@ pub(super) async fn synced(
     let deadline = Instant::now() + args.timeout;
     let (clusters, waiting) = (hub.all::<Cluster>(), format!("{name}: "));
     let found = wait::until_shown(clusters, name.as_str(), deadline, &waiting, |cluster| {
+        watched(cluster)?;
         let status = cluster.and_then(|cluster| cluster.status.clone());
-        watched(cluster).map(|()| status.unwrap_or_default())
+        Ok(status.unwrap_or_default())
     });
     match found.await? {
         Ok(status) => {

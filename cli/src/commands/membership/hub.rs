@@ -221,12 +221,13 @@ pub(crate) fn cluster(
     mut annotations: BTreeMap<String, String>,
     spec: &ClusterSpec,
 ) -> Result<DynamicObject, ObjectError> {
-    let tunnel = spec.sync_mode == Some(SyncMode::Pull);
-    let tunnel = tunnel.then(|| (labels::TUNNEL, true.to_string()));
-    let credentials = spec.secret_ref.is_none();
-    let credentials = credentials.then(|| (labels::CREDENTIALS, labels::FROM_AGENT.to_owned()));
-    let connection = tunnel.into_iter().chain(credentials);
-    annotations.extend(connection.map(|(name, value)| (name.to_owned(), value)));
+    if spec.sync_mode == Some(SyncMode::Pull) {
+        annotations.insert(labels::TUNNEL.to_owned(), true.to_string());
+    }
+    if spec.secret_ref.is_none() {
+        let from_agent = labels::FROM_AGENT.to_owned();
+        annotations.insert(labels::CREDENTIALS.to_owned(), from_agent);
+    }
     let mut cluster = bare_cluster(name)?;
     cluster.metadata.annotations = Some(annotations).filter(|all| !all.is_empty());
     cluster.data = json!({ "spec": spec });

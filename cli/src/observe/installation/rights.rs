@@ -16,10 +16,10 @@ use kube::api::PostParams;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
+use crate::cluster::credentials::CONTROLLER;
 
 const AT_ONCE: usize = 8;
 const WEBHOOK: &str = "causeway-webhook";
-const CONTROLLER: &str = "causeway-controller";
 
 /// ServiceAccount of a cluster.
 #[derive(Clone, Copy, Debug)]

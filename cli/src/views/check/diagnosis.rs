@@ -269,7 +269,7 @@ fn rights(account: &str, missing_rights: &Readable<Option<Vec<MissingRight>>>) -
 /// controller on the hub shows its flags.
 fn secret_namespaces(installation: &Installation) -> Option<Check> {
     let deployments = installation.deployments.as_ref().ok()?.iter();
-    let mut controllers = deployments.filter(|one| one.name_any() == "causeway-controller");
+    let mut controllers = deployments.filter(|one| one.name_any() == credentials::CONTROLLER);
     let given = credentials::given(controllers.next()?)?;
     let pushed = installation.clusters.as_ref().ok()?.iter();
     let pushed = pushed.filter(|cluster| cluster.takes_part());
