@@ -5,7 +5,7 @@ use std::time::Duration;
 use causeway_tests::causeway::Lent;
 use causeway_tests::log_pipe::LogPipe;
 use causeway_tests::{
-    LONG, Running, SOON, Space, addresses, eventually, service, service_export, throughout,
+    Running, SOON, Space, addresses, eventually, service, service_export, throughout,
 };
 
 use super::own;
@@ -185,7 +185,6 @@ async fn wedged_loop_fails_livez_and_loses_the_lease() {
     })
     .await;
     assert_eq!(leads(&second).await, 1.0);
-    second.process().terminate();
-    second.process().exited(LONG).await;
+    second.process().end().await;
     space.says("foo", "ServiceApplied", "True|").await;
 }

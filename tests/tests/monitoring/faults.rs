@@ -247,8 +247,7 @@ impl Watched {
         for _ in 0..TERMS {
             let before = terms().await;
             let process = self.controller.process();
-            process.terminate();
-            process.exited(SOON * 2).await;
+            process.end().await;
             process.restart().await;
             eventually("another term is seen", SOON * 2, async || {
                 let now = terms().await;

@@ -40,7 +40,7 @@ use super::{FIRST, LONGEST, Peers};
 use crate::credentials::{Credentials, CredentialsError, Loaded, Source};
 use crate::enrolment::{ANSWER_MAX, ENROL, ENROL_ALPN, Enrol, Issued, RENEW, RENEW_ALPN, Renew};
 use crate::hello::printable;
-use crate::identity::{Identity, Role};
+use crate::identity::{IdentityError, Role};
 use crate::registry::now;
 use crate::splice::Shared;
 
@@ -55,6 +55,8 @@ const PATIENCE: u32 = 20;
 /// ahead each one is past half of its life at once.
 const KEPT: u32 = 8;
 const FIELD_MANAGER: &str = "causeway-agent";
+/// Owner of the certificates of this agent, in errors.
+const OWN: &str = "this member of the hub";
 
 /// Reason why there is no new certificate.
 #[derive(Debug, thiserror::Error)]
@@ -87,8 +89,8 @@ enum EnrolmentError {
     Json(#[from] serde_json::Error),
     #[error("the certificate cannot be used")]
     Credentials(#[from] CredentialsError),
-    #[error("the certificate is for {0}, not for this member of the hub")]
-    Foreign(Identity),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
 }
 
 impl EnrolmentError {
@@ -335,7 +337,7 @@ impl Enrolment {
             return Err(EnrolmentError::Missing(TOKEN));
         }
         let Role::Member(name) = &current.own.role else {
-            return Err(EnrolmentError::Foreign(current.own.clone()));
+            return Err(IdentityError::Foreign(current.own.clone(), OWN).into());
         };
         let key = RequestKey::new()?;
         let csr = key.request()?;
@@ -372,7 +374,7 @@ impl Enrolment {
         let own = checked.current().own.clone();
         let is_own = matches!(&own.role, Role::Member(member) if member.as_str() == name);
         if !is_own || &*own.hub != hub {
-            return Err(EnrolmentError::Foreign(own));
+            return Err(IdentityError::Foreign(own, OWN).into());
         }
         *self.unsaved.lock() = Some(unsaved);
         Ok(source)
