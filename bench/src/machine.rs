@@ -1,13 +1,13 @@
 //! Linux's figures of processes and of the machine.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
-use nix::unistd::{Pid, gettid};
+use nix::unistd::Pid;
 
 /// Core of the servers.
 pub(crate) const SERVER: usize = 0;
@@ -16,12 +16,10 @@ pub(crate) const LOAD: usize = 1;
 
 /// Keeps the calling thread on a core.
 pub(crate) fn keep_thread_on(core: usize) -> anyhow::Result<()> {
-    let args = ["-c", "-p", &core.to_string(), &gettid().to_string()];
-    let output = Command::new("taskset").args(args).output();
-    let output = output.context("taskset is missing; on Debian it is in util-linux")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "cores {SERVER} and {LOAD}: {said}");
-    Ok(())
+    let mut cores = CpuSet::new();
+    cores.set(core)?;
+    let kept = sched_setaffinity(Pid::from_raw(0), &cores);
+    kept.with_context(|| format!("there are no cores {SERVER} and {LOAD}"))
 }
 
 /// Returns the CPU time of all threads of a process, also of those that have ended.

@@ -4,7 +4,6 @@
 
 mod controller;
 mod machine;
-mod observation;
 mod pairs;
 mod report;
 mod serving;
@@ -39,8 +38,6 @@ enum Part {
     Controller(controller::Args),
     /// `kubectl mcs ui`, from a change in a member to the event of the page
     Ui(Common),
-    /// Cost of scraped metrics and of traces
-    Overhead(Common),
     /// causeway-tunnel and causeway-agent, beside TCP and beside members that are dialled
     Tunnel(Common),
     /// The program that makes one write for each event, which `controller` starts
@@ -73,7 +70,6 @@ fn main() -> anyhow::Result<()> {
     run(Part::Webhook(Common::default()))?;
     run(Part::Controller(controller::Args::default()))?;
     run(Part::Ui(Common::default()))?;
-    run(Part::Overhead(Common::default()))?;
     run(Part::Tunnel(Common::default()))
 }
 
@@ -82,7 +78,6 @@ fn run(part: Part) -> anyhow::Result<()> {
         Part::Webhook(common) => measure("webhook", &common, webhook::run),
         Part::Controller(args) => measure("controller", &args.common, |_| controller::run(&args)),
         Part::Ui(common) => measure("ui", &common, ui::run),
-        Part::Overhead(common) => measure("overhead", &common, observation::run),
         Part::Tunnel(common) => measure("tunnel", &common, tunnel::run),
         Part::Agents(args) => tunnel::agents::run(&args),
         Part::Relay(args) => controller::relay::run(&args),

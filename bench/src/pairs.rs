@@ -38,25 +38,17 @@ impl Pairs {
     }
 }
 
-/// Measures the floor (0) and the program (1), in the other order each round.
-pub(crate) async fn both<T>(
-    round: usize,
-    mut measure: impl AsyncFnMut(usize) -> anyhow::Result<T>,
-) -> anyhow::Result<[T; 2]> {
-    let first = measure(round % 2).await?;
-    let mut both = [first, measure(1 - round % 2).await?];
-    both.rotate_left(round % 2);
-    Ok(both)
-}
-
-/// Measures the floor and the program `rounds` times, alternating which is first.
+/// Measures the floor (0) and the program (1) `rounds` times, in the other order each round.
 pub(crate) async fn in_turns<T>(
     rounds: usize,
     mut measure: impl AsyncFnMut(usize) -> anyhow::Result<T>,
 ) -> anyhow::Result<Vec<[T; 2]>> {
     let mut measured = Vec::new();
     for round in 0..rounds {
-        measured.push(both(round, &mut measure).await?);
+        let first = measure(round % 2).await?;
+        let mut both = [first, measure(1 - round % 2).await?];
+        both.rotate_left(round % 2);
+        measured.push(both);
     }
     Ok(measured)
 }

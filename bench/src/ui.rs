@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use causeway_tests::Ui;
-use causeway_tests::reaper::Reaper;
 use causeway_tests::ui::Page;
 use tokio::time::timeout;
 
+use crate::controller::environment::Environment;
 use crate::controller::load::Load;
 use crate::controller::sim::slices::{namespace, service_name};
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
@@ -32,12 +32,11 @@ async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
     let specs = ServiceSpec::ring(members, CONSUMERS).into_iter().cycle();
     let specs = specs.take(services as usize).collect();
     let simulation = Simulation::serve(members, specs, Access::Plain).await?;
-    let directory = tempfile::tempdir()?;
-    let kubeconfig = directory.path().join("hub.kubeconfig");
-    std::fs::write(&kubeconfig, simulation.kubeconfig()).context("the kubeconfig of the hub")?;
+    let env = Environment::new()?;
+    let kubeconfig = env.kubeconfig(&simulation)?;
     let args = ["--allow-insecure-members", "--lease="];
     let begun = Instant::now();
-    let ui = Ui::start(&Reaper::start(), directory.path(), &kubeconfig, &args).await;
+    let ui = Ui::start(&env.reaper, env.directory.path(), &kubeconfig, &args).await;
     let mut page = ui.page().await;
     let shown = async {
         while page.services.len() < services as usize || page.server["synced"] != true {

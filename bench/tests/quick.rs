@@ -4,13 +4,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs a part, or groups of it, quickly. Checks its table, and that it has rows of these names
-/// with these values, and rows of the other names with a goal.
-fn run(part: &str, groups: &str, values: &[(&str, f64)], goals: &[&str]) {
+/// Runs a part quickly. Checks its table, and that it has rows of these names with these values,
+/// and rows of the other names with a goal.
+fn run(part: &str, values: &[(&str, f64)], goals: &[&str]) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_causeway-bench"));
-    command.arg(part).args(groups.split_whitespace());
-    command.args(["--quick", "--output"]);
+    command.args([part, "--quick", "--output"]);
     let output = command.arg(directory.path()).output().expect("it runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
@@ -43,13 +42,13 @@ fn webhook_is_measured() {
         "validate, 200 KB, 8 connections: peak resident memory",
         "create at 200/s, added, more than by the floor: p99",
     ];
-    run("webhook", "", &[], &goals);
+    run("webhook", &[], &goals);
 }
 
 #[test]
 fn page_is_measured() {
     let goals = ["ui, 6 clusters, 20 services: from a change to its event, p99"];
-    run("ui", "", &[], &goals);
+    run("ui", &[], &goals);
 }
 
 #[test]
@@ -69,13 +68,12 @@ fn tunnel_loses_no_watch() {
         "a change, 50/s, both members tunnelled: p99, added",
         "cut of 1 s: a change during it, after its end",
     ];
-    run("tunnel", "", &values, &goals);
+    run("tunnel", &values, &goals);
 }
 
 #[ignore = "slow: make test ALL=1"]
 #[test]
 fn controller_writes_each_change_once() {
-    let groups = "propagation start members crowd flood growth";
     let values = [
         ("20/s, 1 consumer: copies written a change", 1.0),
         ("20/s, 10 consumers: copies written a change", 10.0),
@@ -98,22 +96,5 @@ fn controller_writes_each_change_once() {
         "during a flood of 50/s: p99 of another's service, beside without",
         "100 services, 100/s: CPU of a change, beside 20",
     ];
-    run("controller", groups, &values, &goals);
-}
-
-#[test]
-fn start_is_measured_at_a_real_api_server() {
-    let goals = ["60 slices, 10 exposed: sent at a start"];
-    run("controller", "real", &[], &goals);
-}
-
-#[ignore = "slow: make test ALL=1"]
-#[test]
-fn observation_is_measured() {
-    let goals = [
-        "validate, metrics scraped every second: requests",
-        "validate, 1 % of the traces sampled: requests",
-        "20/s, 10 consumers, metrics scraped every second: p50",
-    ];
-    run("overhead", "", &[], &goals);
+    run("controller", &values, &goals);
 }

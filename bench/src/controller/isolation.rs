@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::environment::Environment;
+use super::environment::{Environment, FAST};
 use super::load::{Load, Outcome};
 use super::sim::{Access, ServiceSpec, Simulation};
 use crate::pairs::Pairs;
@@ -42,12 +42,12 @@ pub(super) async fn crowd(env: &Environment, quick: bool) -> anyhow::Result<Vec<
         load.run(simulation, pick).await
     };
     let served = serve(Access::Plain).await?;
-    let subject = env.floor(&served).await?;
+    let program = env.floor(&served, services, &[last]).await?;
     let floor = run(&served).await.percentile(0.99);
-    drop(subject);
+    drop(program);
 
     let served = serve(Access::Plain).await?;
-    let controller = env.synced(&served, 0).await?;
+    let controller = env.synced(&served, 0, FAST).await?;
     let well = run(&served).await;
     served.hang(last);
     let hanging = run(&served).await.percentile(0.99);
@@ -55,7 +55,7 @@ pub(super) async fn crowd(env: &Environment, quick: bool) -> anyhow::Result<Vec<
 
     let served = serve(Access::Dead(last.into())).await?;
     served.hang(last);
-    let controller = env.synced(&served, 1).await?;
+    let controller = env.synced(&served, 1, FAST).await?;
     // The controller reports a dead member for each service.
     loop {
         let since = Instant::now();
@@ -90,7 +90,7 @@ pub(super) async fn flood(env: &Environment, quick: bool) -> anyhow::Result<Vec<
     let services = [(0, FLOODING), (1, OTHERS)];
     let services = services.map(|(provider, count)| ServiceSpec::new(provider, [2]).times(count));
     let served = Simulation::serve(3, services.concat(), Access::Plain).await?;
-    let _controller = env.synced_with(&served, 0, &[]).await?;
+    let _controller = env.synced(&served, 0, &[]).await?;
     let of_other = |number: u32| FLOODING + number % OTHERS;
     let load = Load::new(OF_OTHERS, seconds);
     let flood = Load::new(rate, seconds + 2.0 * MARGIN);

@@ -38,8 +38,6 @@ enum Group {
     Flood,
     /// A change among few services and among many
     Growth,
-    /// Lists and starts for a real API server
-    Real,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
@@ -60,7 +58,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
                 Group::Crowd => isolation::crowd(&env, quick).await,
                 Group::Flood => isolation::flood(&env, quick).await,
                 Group::Growth => propagation::growth(&env, quick).await,
-                Group::Real => start::real(quick).await,
             }
         })?;
         eprintln!("{}", report::table(&measured));

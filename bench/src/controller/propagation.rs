@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::environment::{Environment, Subject};
+use super::environment::{Environment, FAST};
 use super::load::{Load, Outcome};
 use super::sim::{Access, ServiceSpec, Simulation};
+use crate::machine::cpu_time;
 use crate::pairs::{Pairs, in_turns};
 use crate::report::Row;
 
@@ -43,23 +44,23 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     let rest = if quick { 1 } else { 20 };
     // Each program has clusters of its own, and rests while the other is measured.
     let (relayed, controlled) = (simulation(services).await?, simulation(services).await?);
-    let controller = env.synced(&controlled, 0).await?;
+    let controller = env.synced(&controlled, 0, FAST).await?;
     let resting = Instant::now();
     sleep(Duration::from_secs(rest)).await;
     let at_rest = controlled.journal.writes_since(resting).len();
-    let floor = env.floor(&relayed).await?;
-    let programs = [(&relayed, &floor), (&controlled, &controller)];
+    let floor = env.floor(&relayed, services, &CONSUMERS).await?;
+    let pids = [floor.pid(), controller.process().pid()];
     let (mut rows, mut lost) = (Vec::new(), 0);
     for (load, rounds) in if quick { QUICK } else { FULL } {
         for (place, consumers) in (0..).zip(CONSUMERS) {
             let pick = |number: u32| place * services + number % services;
             let measured = in_turns(*rounds, async |turn| {
-                let (simulation, subject) = programs[turn];
+                let simulation = [&relayed, &controlled][turn];
                 // Warms up with other slices than those that are measured: a copy is written ten
                 // times a second at most.
                 let others = |number: u32| pick(services - 1 - number % services);
                 Load::new(100.0, 0.2).run(simulation, others).await;
-                one(simulation, subject, pick, *load).await
+                one(simulation, pids[turn], pick, *load).await
             });
             let measured = measured.await?;
             let sum = |of: fn(&Measured) -> usize| -> usize {
@@ -79,12 +80,13 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
             let per_change = |what: &str, of: fn(&Measured) -> usize, most: f64| {
                 Row::new(name(what), sum(of) as f64 / changes, "").at_most(most)
             };
-            let p99 = row("p99", "ms", Measured::p99).ratio_at_most(LATENCY_RATIO);
+            let p99 =
+                row("p99", "ms", |one| one.outcome.percentile(0.99)).ratio_at_most(LATENCY_RATIO);
             if per_second == 50.0 {
                 rows.push(Row::new(name("p99 in all"), p99.value, "ms").at_most(100.0));
             }
             rows.extend([
-                row("p50", "ms", Measured::p50),
+                row("p50", "ms", |one| one.outcome.percentile(0.5)),
                 p99,
                 per_change(
                     "copies written a change",
@@ -118,13 +120,13 @@ async fn simulation(services: u32) -> anyhow::Result<Simulation> {
 
 async fn one(
     simulation: &Simulation,
-    subject: &Subject,
+    pid: u32,
     pick: impl Fn(u32) -> u32,
     load: Load,
 ) -> anyhow::Result<Measured> {
-    let (since, cpu) = (Instant::now(), subject.cpu()?);
+    let (since, cpu) = (Instant::now(), cpu_time(pid)?);
     let outcome = load.run(simulation, pick).await;
-    let cpu = subject.cpu()? - cpu;
+    let cpu = cpu_time(pid)? - cpu;
     let writes = simulation.journal.writes_since(since);
     Ok(Measured {
         outcome,
@@ -135,14 +137,6 @@ async fn one(
 }
 
 impl Measured {
-    fn p50(&self) -> f64 {
-        self.outcome.percentile(0.5)
-    }
-
-    fn p99(&self) -> f64 {
-        self.outcome.percentile(0.99)
-    }
-
     /// Returns the CPU seconds of so many changes.
     fn cpu_of(&self, changes: f64) -> f64 {
         self.cpu.as_secs_f64() / self.outcome.arrived.len() as f64 * changes
@@ -158,7 +152,7 @@ pub(super) async fn growth(env: &Environment, quick: bool) -> anyhow::Result<Vec
     for services in sizes {
         let specs = ServiceSpec::new(0, [1]).times(services);
         let served = Simulation::serve(2, specs, Access::Plain).await?;
-        let controller = env.synced(&served, 0).await?;
+        let controller = env.synced(&served, 0, FAST).await?;
         places.push((services, served, controller));
     }
     // A controller that has just synced is not at rest yet.
@@ -173,7 +167,7 @@ pub(super) async fn growth(env: &Environment, quick: bool) -> anyhow::Result<Vec
             let pick = |number: u32| (first + number).wrapping_mul(step) % services;
             warm_up.run(served, pick).await;
             let later = |number| pick(warm_up.changes() + number);
-            one(served, controller, later, load).await
+            one(served, controller.process().pid(), later, load).await
         };
         measured.push([measure(0).await?, measure(1).await?]);
     }
@@ -182,7 +176,7 @@ pub(super) async fn growth(env: &Environment, quick: bool) -> anyhow::Result<Vec
     let row =
         |what: &str, unit, of: fn(&Measured) -> f64| Pairs::of(&measured, of).row(name(what), unit);
     Ok(vec![
-        row("p50", "ms", Measured::p50).ratio_at_most(GROWN_LATENCY),
+        row("p50", "ms", |one| one.outcome.percentile(0.5)).ratio_at_most(GROWN_LATENCY),
         row("CPU of a change", "us", |one| one.cpu_of(1e6)).ratio_at_most(GROWN_CPU),
     ])
 }

@@ -9,7 +9,7 @@ use causeway_tests::relay::Relay;
 use tokio::time::sleep;
 
 use super::environment::Tunnel;
-use crate::controller::environment::{Environment, Subject};
+use crate::controller::environment::{Environment, until_synced};
 use crate::controller::load::{Load, Outcome};
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
@@ -27,52 +27,38 @@ const NOTICED: f64 = 20.0;
 /// Maximum seconds from the end of a cut to the arrival of a change that was made during it.
 const HEALED: f64 = 10.0;
 
-/// Two members with services of the first one, reached in one way.
-struct Place {
-    served: Simulation,
-    /// Ends before the tunnel.
-    controller: Subject,
-    _agents: Vec<Running>,
-}
-
-impl Place {
-    /// Starts the controller. Agents connect to the tunnel at that address, which may be a relay's.
-    async fn start(
-        env: &Environment,
-        services: u32,
-        tunnel: Option<(&Tunnel, SocketAddr)>,
-    ) -> anyhow::Result<Self> {
-        let access = match tunnel {
-            Some(_) => Access::Tunnel,
-            None => Access::Tls,
-        };
-        let services = ServiceSpec::new(0, [1]).times(services);
-        let served = Simulation::serve(MEMBERS, services, access).await?;
-        let (mut agents, mut front) = (Vec::new(), None);
-        if let Some((tunnel, address)) = tunnel {
-            front = Some(format!("--tunnel-front=http://{}", tunnel.front));
-            for member in (0..MEMBERS).map(member_name) {
-                agents.push(tunnel.agent(&member, address, served.tls()).await?);
-            }
+/// Serves two members with services of the first one, and starts their controller and agents. The
+/// agents connect to the tunnel at that address, which may be a relay's.
+async fn start(
+    env: &Environment,
+    services: u32,
+    tunnel: Option<(&Tunnel, SocketAddr)>,
+) -> anyhow::Result<(Simulation, Running, Vec<Running>)> {
+    let access = tunnel.map_or(Access::Tls, |_| Access::Tunnel);
+    let services = ServiceSpec::new(0, [1]).times(services);
+    let served = Simulation::serve(MEMBERS, services, access).await?;
+    let (mut agents, mut front) = (Vec::new(), None);
+    if let Some((tunnel, address)) = tunnel {
+        front = Some(format!("--tunnel-front=http://{}", tunnel.front));
+        for member in (0..MEMBERS).map(member_name) {
+            agents.push(tunnel.agent(&member, address, served.tls()).await?);
         }
-        let front = front.as_deref();
-        Ok(Self {
-            controller: env.synced_with(&served, 0, front.as_slice()).await?,
-            served,
-            _agents: agents,
-        })
+        tunnel.connected(MEMBERS).await?;
     }
+    let front = front.as_deref();
+    let controller = env.synced(&served, 0, front.as_slice()).await?;
+    Ok((served, controller, agents))
 }
 
 /// Measures the time that the tunnel adds to a change. Provider and consumer are both tunnelled.
 pub(super) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Vec<Row>> {
     let (services, rounds, seconds) = if quick { (20, 1, 0.4) } else { (1000, 9, 3.0) };
     let tunnel = Tunnel::start().await?;
-    let dialled = Place::start(env, services, None).await?;
-    let tunnelled = Place::start(env, services, Some((&tunnel, tunnel.agents))).await?;
+    let dialled = start(env, services, None).await?;
+    let tunnelled = start(env, services, Some((&tunnel, tunnel.agents))).await?;
     let pick = |number: u32| number % services;
     let outcomes = in_turns(rounds, async |turn| {
-        let served = &[&dialled, &tunnelled][turn].served;
+        let (served, ..) = [&dialled, &tunnelled][turn];
         let others = |number: u32| pick(services - 1 - number % services);
         Load::new(100.0, 0.2).run(served, others).await;
         Ok(Load::new(PER_SECOND, seconds).run(served, pick).await)
@@ -97,15 +83,16 @@ pub(super) async fn cut(env: &Environment, quick: bool) -> anyhow::Result<Vec<Ro
     let rounds = if quick { 1 } else { 3 };
     let tunnel = Tunnel::start().await?;
     let relay = Relay::start(tunnel.agents, Duration::ZERO).await;
-    let place = Place::start(env, 1, Some((&tunnel, relay.address()))).await?;
-    let journal = &place.served.journal;
+    let place = start(env, 1, Some((&tunnel, relay.address()))).await?;
+    let (served, controller, _agents) = place;
+    let journal = &served.journal;
     let (mut noticed, mut arrived) = (Vec::new(), Vec::new());
     let before = journal.lists.load(Relaxed);
     for _ in 0..rounds {
         journal.take();
         relay.cut();
         let begun = Instant::now();
-        place.served.replace_pod(0);
+        served.replace_pod(0);
         if !quick {
             tunnel.connected(0).await?;
             noticed.push(begun.elapsed().as_secs_f64());
@@ -117,7 +104,7 @@ pub(super) async fn cut(env: &Environment, quick: bool) -> anyhow::Result<Vec<Ro
         let change = outcome.arrived.first();
         let after = change.map(|change| (change.at + change.last()).duration_since(healed));
         arrived.push(after.map_or(f64::INFINITY, |after| after.as_secs_f64()));
-        place.controller.synced(MEMBERS).await?;
+        until_synced(&controller, MEMBERS, true).await?;
     }
     let lists = (journal.lists.load(Relaxed) - before) as f64;
     let name = |what: &str| format!("cut of {} s: {what}", lasts.as_secs());

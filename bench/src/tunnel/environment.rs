@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use anyhow::ensure;
 use base64::Engine as _;
@@ -15,15 +15,13 @@ use causeway_tests::{Running, binaries, ports};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
 
+use crate::controller::environment::until;
 use crate::controller::sim::slices::member_name;
 
 /// UID of the hub, which the certificates name.
 const HUB: &str = "0b6e3c1e-93cb-4e0f-8f0e-6f0a4c9d1a55";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One replica of causeway-tunnel.
 pub(super) struct Tunnel {
@@ -96,8 +94,7 @@ impl Tunnel {
         Ok(tls)
     }
 
-    /// Starts causeway-agent of a member and waits until it is connected. `tunnel` is the address
-    /// of this replica or of a relay.
+    /// Starts causeway-agent of a member. `tunnel` is the address of this replica or of a relay.
     pub(super) async fn agent(
         &self,
         name: &str,
@@ -107,11 +104,7 @@ impl Tunnel {
         let tls = self.member(self.directory.path(), name)?;
         let program = binaries::causeway("causeway-agent");
         let program = Program::new(program, tls.with_extension("log"));
-        let agent = self.launch(program, &tls, tunnel, api).start().await;
-        // The agent is connected before causeway-tunnel has its answer.
-        let is_connected = |members: &[String]| members.iter().any(|one| one == name);
-        self.shows(name, is_connected).await?;
-        Ok(agent)
+        Ok(self.launch(program, &tls, tunnel, api).start().await)
     }
 
     /// Starts agents of so many members in one process and waits until they are connected.
@@ -135,34 +128,18 @@ impl Tunnel {
         Launch::new(self.reaper.clone(), program, ports::fresh())
     }
 
-    /// Waits until so many members are connected.
+    /// Waits until so many members are connected. Their agents are ready a moment earlier.
     pub(super) async fn connected(&self, members: usize) -> anyhow::Result<()> {
-        let what = format!("{members} members");
-        self.shows(&what, |connected| connected.len() == members)
-            .await
-    }
-
-    /// Waits until the names of connected members are as they should be.
-    async fn shows(&self, what: &str, holds: impl Fn(&[String]) -> bool) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        while !self.members().await.is_some_and(|members| holds(&members)) {
-            let patient = begun.elapsed() < PATIENCE && self.program.process().is_running();
-            let log = || self.program.process().log_tail(20);
-            ensure!(patient, "connected is not {what}: {}", log());
-            sleep(LOOK_EVERY).await;
-        }
-        Ok(())
-    }
-
-    /// Returns the names of the members with a connection.
-    async fn members(&self) -> Option<Vec<String>> {
-        let (_, text) = self.program.get("/tunnels").await.ok()?;
-        let members: Vec<Value> = serde_json::from_str(&text).ok()?;
-        let connected = members
-            .iter()
-            .filter(|one| !one["connections"][0].is_null());
-        let names = connected.map(|one| Some(one["name"].as_str()?.to_owned()));
-        names.collect()
+        let are_connected = async || {
+            let answer = self.program.get("/tunnels").await.ok();
+            let shown = answer.and_then(|(_, text)| serde_json::from_str(&text).ok());
+            shown.is_some_and(|shown: Vec<Value>| {
+                let connected = shown.iter().filter(|one| !one["connections"][0].is_null());
+                connected.count() == members
+            })
+        };
+        let what = format!("{members} members connected");
+        until(&what, self.program.process(), are_connected).await
     }
 
     async fn connect(&self, member: &str) -> anyhow::Result<TcpStream> {

@@ -3,12 +3,11 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
 use tokio::time::sleep;
 
 use super::environment::{Behaviour, Tunnel, Way, serve_api};
 use super::streams::echo;
-use crate::controller::environment::Environment;
+use crate::controller::environment::{Environment, until, until_synced};
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
@@ -31,8 +30,6 @@ const CPU: f64 = 1.1;
 /// Time from one restart to the next: a member that fails again sooner counts as flapping
 /// (docs/troubleshooting.md#unreachable).
 const APART: Duration = Duration::from_secs(31);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-const PATIENCE: Duration = Duration::from_secs(120);
 
 fn members(quick: bool) -> usize {
     if quick { 8 } else { 500 }
@@ -81,12 +78,13 @@ pub(super) async fn cpu(env: &Environment, quick: bool) -> anyhow::Result<Vec<Ro
     let front = format!("--tunnel-front=http://{}", tunnel.front);
     let measured = in_turns(rounds, async |way| {
         let served = [&dialled, &tunnelled][way];
-        let controller = env.synced_with(served, 0, &[&front]).await?;
-        let synced = controller.cpu()?;
+        let controller = env.synced(served, 0, &[&front]).await?;
+        let pid = controller.process().pid();
+        let synced = machine::cpu_time(pid)?;
         // Half a minute after a start, what was empty is listed once more.
         sleep(settled).await;
-        let at_rest = machine::cpu_during(controller.0.process().pid(), rest).await?;
-        controller.end().await;
+        let at_rest = machine::cpu_during(pid, rest).await?;
+        controller.process().end().await;
         Ok([synced.as_secs_f64(), at_rest])
     });
     let measured = measured.await?;
@@ -108,7 +106,7 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
     let tunnel = Tunnel::start().await?;
     let _agents = tunnel.agents(members, served.tls()).await?;
     let front = format!("--tunnel-front=http://{}", tunnel.front);
-    let controller = env.synced_with(&served, 0, &[&front]).await?;
+    let controller = env.synced(&served, 0, &[&front]).await?;
     let journal = &served.journal;
     let [mut connected, mut watched, mut synced] = [const { Vec::new() }; 3];
     let mut lists = 0;
@@ -124,18 +122,14 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
         tunnel.connected(members).await?;
         connected.push(begun.elapsed().as_secs_f64());
         // All watches have ended and have begun again.
-        while journal.begun_watches.load(Relaxed) < all_begun || journal.watches() < watches {
-            let open = journal.watches();
-            ensure!(begun.elapsed() < PATIENCE, "{open} of {watches} watches");
-            sleep(LOOK_EVERY).await;
-        }
+        let have_begun = async || {
+            journal.begun_watches.load(Relaxed) >= all_begun && journal.watches() >= watches
+        };
+        until("all watched", controller.process(), have_begun).await?;
         watched.push(begun.elapsed().as_secs_f64());
-        controller.reaches(members, false).await?;
-        while served.reported_synced() < members {
-            let reported = served.reported_synced();
-            ensure!(begun.elapsed() < PATIENCE, "{reported} of {members}");
-            sleep(LOOK_EVERY).await;
-        }
+        until_synced(&controller, members, false).await?;
+        let all = async || served.reported_synced() >= members;
+        until("all reported", controller.process(), all).await?;
         synced.push(begun.elapsed().as_secs_f64());
         lists += journal.lists.load(Relaxed) - lists_before;
     }

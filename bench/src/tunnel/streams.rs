@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::environment::{Behaviour, Tunnel, Way, serve_api};
 use crate::machine::{cpu_time, own_cpu_time};
-use crate::pairs::{Pairs, both, percentile};
+use crate::pairs::{Pairs, in_turns, percentile};
 use crate::report::Row;
 
 const MEMBER: &str = "near";
@@ -43,6 +43,8 @@ struct Round {
     opened: Vec<Duration>,
     /// Round trips beside a stream that is read at full speed.
     beside_bulk: Vec<Duration>,
+    /// Round trips beside streams that nobody reads.
+    beside_stuck: Vec<Duration>,
 }
 
 pub(super) async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
@@ -51,14 +53,13 @@ pub(super) async fn measure(quick: bool) -> anyhow::Result<Vec<Row>> {
     let (tunnel, api) = (Tunnel::start().await?, serve_api().await?);
     let address = api.to_string();
     let agent = tunnel.agent(MEMBER, tunnel.agents, &address).await?;
+    tunnel.connected(1).await?;
     let tunnelled = Way::Tunnelled(&tunnel, MEMBER);
-    let (mut measured, mut stuck) = (Vec::new(), Pairs::default());
-    for round in 0..rounds {
-        let ways = [Way::Dialled(api), tunnelled];
-        let both = both(round, async |turn| one(ways[turn], trips).await).await?;
-        let beside = beside_stuck(tunnelled, trips).await?;
-        stuck.note(p99(&both[1].trips), p99(&beside));
-        measured.push(both);
+    let ways = [Way::Dialled(api), tunnelled];
+    let measured = in_turns(rounds, async |turn| one(ways[turn], trips).await).await?;
+    let mut stuck = Pairs::default();
+    for [_, tunnelled] in &measured {
+        stuck.note(p99(&tunnelled.trips), p99(&tunnelled.beside_stuck));
     }
     let row = |what: &str, of: fn(&Round) -> f64| {
         Pairs::of(&measured, of).row(format!("a stream: {what}"), "ms")
@@ -99,7 +100,13 @@ async fn one(way: Way<'_>, trips: usize) -> anyhow::Result<Round> {
     let bulk = tokio::spawn(async move { read_bytes(&mut read, u64::MAX).await });
     let beside_bulk = round_trips(way, trips.len()).await?;
     bulk.abort();
+    let mut stuck = Vec::new();
+    for _ in 0..STUCK {
+        stuck.push(way.open(Behaviour::SendsWithoutEnd).await?);
+    }
+    sleep(FILLS_IN).await;
     Ok(Round {
+        beside_stuck: round_trips(way, trips.len()).await?,
         trips,
         opened,
         beside_bulk,
@@ -126,15 +133,6 @@ pub(super) async fn echo(socket: &mut TcpStream, length: usize) -> anyhow::Resul
     let echoed = timeout(PATIENCE, socket.read_exact(&mut bytes)).await;
     echoed.context("a stream is blocked")??;
     Ok(())
-}
-
-async fn beside_stuck(way: Way<'_>, trips: usize) -> anyhow::Result<Vec<Duration>> {
-    let mut stuck = Vec::new();
-    for _ in 0..STUCK {
-        stuck.push(way.open(Behaviour::SendsWithoutEnd).await?);
-    }
-    sleep(FILLS_IN).await;
-    round_trips(way, trips).await
 }
 
 /// Reads so many bytes.
@@ -207,6 +205,7 @@ async fn far(tunnel: &Tunnel, api: SocketAddr, quick: bool) -> anyhow::Result<Ro
     let (rounds, seconds) = if quick { (1, 0.3) } else { (5, 2.0) };
     let relay = Relay::start(tunnel.agents, DELAY).await;
     let _agent = tunnel.agent(FAR, relay.address(), &api.to_string()).await?;
+    tunnel.connected(2).await?;
     let window = f64::from(Limits::default().window) / MIB;
     let allowed = window / (2 * DELAY).as_secs_f64();
     let mut speeds = Pairs::default();

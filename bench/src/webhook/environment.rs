@@ -1,10 +1,8 @@
 //! A hub with its Services, the webhook as it is delivered, and the floor.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use bytes::Bytes;
 use causeway_tests::reaper::{Process, Program};
 use causeway_tests::{Cluster, Fleet, Installation, Running, SOON, eventually, ports, service};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -15,7 +13,6 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 
-use super::load::Load;
 use super::reviews;
 use crate::machine;
 
@@ -25,7 +22,7 @@ pub(crate) struct Environment {
     pub(crate) noop: Process,
     /// Host and port of the floor.
     pub(crate) floor: String,
-    tls: Arc<ClientConfig>,
+    pub(crate) tls: Arc<ClientConfig>,
     pub(crate) installation: Installation,
     pub(crate) fleet: Fleet,
 }
@@ -38,16 +35,13 @@ impl Environment {
         fill(fleet.hub(), services).await?;
         let webhook = installation.webhook().on_core(machine::SERVER);
         let webhook = webhook.start().await;
-        let directory = fleet.directory().join("noop");
-        let day = Duration::from_secs(24 * 60 * 60);
-        installation.write_certificate(&directory, &installation.certificate(day));
         let free = format!("127.0.0.1:{}", ports::fresh());
         let log = fleet.directory().join("noop.log");
         fleet.add_log(&log);
         let program = Program::new(std::env::current_exe()?, log)
             .arg("noop")
             .arg(format!("--bind={free}"))
-            .arg(format!("--tls-dir={}", directory.display()))
+            .arg(format!("--tls-dir={}", webhook.tls().display()))
             .on_core(machine::SERVER);
         let noop = fleet.reaper().run(program);
         eventually("the floor listens", SOON, || async {
@@ -74,27 +68,6 @@ impl Environment {
     pub(crate) fn wake_hub(&self) {
         self.fleet.hub().resume();
         self.fleet.hub().pause();
-    }
-
-    /// Returns requests to the server at an address. `times` are milliseconds to warm up and to
-    /// measure.
-    pub(crate) fn load(
-        &self,
-        (address, process): (&str, u32),
-        requests: impl Iterator<Item = Bytes>,
-        connections: usize,
-        times: [u64; 2],
-    ) -> anyhow::Result<Load> {
-        let [warm_up, measured] = times.map(Duration::from_millis);
-        Ok(Load {
-            address: address.parse()?,
-            tls: self.tls.clone(),
-            server: process,
-            requests: requests.collect(),
-            connections,
-            warm_up,
-            measured,
-        })
     }
 }
 

@@ -1,10 +1,12 @@
 //! The webhook on one core, beside a bare TLS server of the same stack on the same core.
 
 mod creates;
-pub(crate) mod environment;
-pub(crate) mod load;
+mod environment;
+mod load;
 pub(crate) mod noop;
-pub(crate) mod reviews;
+mod reviews;
+
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
@@ -56,12 +58,19 @@ async fn measure(
 ) -> anyhow::Result<Vec<Row>> {
     let rounds = if quick { 1 } else { 5 };
     let times = if quick { [20, 150] } else { [300, 1000] };
+    let [warm_up, measured] = times.map(Duration::from_millis);
     let bodies = reviews::bodies(call, size, services);
-    let load = |server: (&str, u32), path: &str| {
-        let requests = bodies
-            .iter()
-            .map(|body| reviews::request(path, server.0, "", body));
-        env.load(server, requests, connections, times)
+    let load = |(host, server): (&str, u32), path: &str| {
+        let requests = bodies.iter().map(|body| reviews::request(path, host, body));
+        anyhow::Ok(Load {
+            address: host.parse()?,
+            tls: env.tls.clone(),
+            server,
+            requests: requests.collect(),
+            connections,
+            warm_up,
+            measured,
+        })
     };
     let called = format!("{call:?}").to_lowercase();
     let server = (env.webhook.bind(), env.webhook.process().pid());

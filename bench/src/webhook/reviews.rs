@@ -8,6 +8,8 @@ pub(crate) const NAMESPACES: usize = 10;
 pub(crate) const MEMBERS: usize = 100;
 /// Further managers of the fields of a large object.
 const MANAGERS: usize = 8;
+const MANAGER: &str = "kubectl-client-side-apply";
+const CREATED: &str = "2026-11-20T09:00:00Z";
 
 /// Size of an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,11 +66,11 @@ pub(crate) fn bodies(call: Call, size: Size, services: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Returns a whole HTTP request, with further lines in its head.
-pub(crate) fn request(path: &str, host: &str, headers: &str, body: &[u8]) -> Bytes {
+/// Returns a whole HTTP request.
+pub(crate) fn request(path: &str, host: &str, body: &[u8]) -> Bytes {
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: kube-apiserver-admission\r\nContent-Length: {}\r\n\
-         Accept: application/json, */*\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n{headers}\r\n",
+         Accept: application/json, */*\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat().into()
@@ -76,33 +78,72 @@ pub(crate) fn request(path: &str, host: &str, headers: &str, body: &[u8]) -> Byt
 
 /// Returns a review of an object of `kubectl apply`, with managed fields.
 fn review(call: Call, size: Size, number: usize) -> Value {
-    let mut review: Value = serde_json::from_str(include_str!("review.json")).expect("JSON");
     let uid = format!("705ab4f5-6393-11e8-b7cc-{number:012x}");
     let (name, namespace) = (service(number), namespace(number));
+    let (group, version, kind) = ("networking.karmada.io", "v1alpha1", "MultiClusterService");
     let half = size.clusters / 2;
     let clusters = |begin: usize, count: usize| -> Vec<_> {
         let numbers = (begin..begin + count).map(|at| (number + at) % MEMBERS);
         numbers.map(|at| json!({"name": member(at)})).collect()
     };
-    let request = &mut review["request"];
-    request["uid"] = uid.as_str().into();
-    request["name"] = name.as_str().into();
-    request["namespace"] = namespace.as_str().into();
-    let object = &mut request["object"];
-    object["spec"]["providerClusters"] = clusters(0, half).into();
-    object["spec"]["consumerClusters"] = clusters(half, size.clusters - half).into();
-    let applied = json!({
-        "apiVersion": object["apiVersion"], "kind": object["kind"], "spec": object["spec"],
+    let mut object = json!({
+        "apiVersion": format!("{group}/{version}"), "kind": kind,
         "metadata": {"annotations": {}, "name": name, "namespace": namespace},
+        "spec": {
+            "types": ["CrossCluster"],
+            "ports": [{"name": "http", "port": 80}, {"name": "metrics", "port": 9090}],
+            "providerClusters": clusters(0, half),
+            "consumerClusters": clusters(half, size.clusters - half),
+        },
     });
-    object["metadata"]["name"] = name.into();
-    object["metadata"]["namespace"] = namespace.into();
-    object["metadata"]["annotations"][LAST_APPLIED] = applied.to_string().into();
+    let applied = object.to_string();
+    object["metadata"] = json!({
+        "annotations": {LAST_APPLIED: applied, "example.com/notes": "", "example.com/state": ""},
+        "creationTimestamp": CREATED, "generation": 1, "labels": {"app.kubernetes.io/name": "shop"},
+        "managedFields": [managed(&object)], "name": name, "namespace": namespace,
+        "uid": "5e3d0c1f-94d5-4a3c-b1c0-2f1a6f5b7d9e",
+    });
     if call == Call::Validate {
-        object["metadata"]["labels"][PERMANENT_ID] = uid.into();
+        object["metadata"]["labels"][PERMANENT_ID] = uid.as_str().into();
     }
-    fill(object, size.bytes);
-    review
+    fill(&mut object, size.bytes);
+    let kind = json!({"group": group, "version": version, "kind": kind});
+    let plural = "multiclusterservices";
+    let resource = json!({"group": group, "version": version, "resource": plural});
+    json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {
+        "uid": uid, "kind": kind, "resource": resource,
+        "requestKind": kind, "requestResource": resource,
+        "name": name, "namespace": namespace, "operation": "CREATE",
+        "userInfo": {
+            "username": "system:serviceaccount:argocd:argocd-application-controller",
+            "uid": "0b0a1c33-2a2f-4b8b-9f5e-6f0a8e3b1f77",
+            "groups": [
+                "system:serviceaccounts", "system:serviceaccounts:argocd", "system:authenticated",
+            ],
+        },
+        "object": object, "oldObject": null, "dryRun": false,
+        "options": {
+            "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
+            "fieldManager": MANAGER, "fieldValidation": "Strict",
+        },
+    }})
+}
+
+/// Returns an entry of an object's managed fields.
+fn managed(object: &Value) -> Value {
+    json!({
+        "apiVersion": object["apiVersion"], "fieldsType": "FieldsV1",
+        "fieldsV1": {
+            "f:metadata": {"f:annotations": {
+                ".": {}, "f:kubectl.kubernetes.io/last-applied-configuration": {},
+            }},
+            "f:spec": {
+                ".": {}, "f:consumerClusters": {}, "f:ports": {}, "f:providerClusters": {},
+                "f:types": {},
+            },
+        },
+        "manager": MANAGER, "operation": "Update", "time": CREATED,
+    })
 }
 
 /// Brings an object to its size, with managed fields and two annotations: JSON of a tool, and text.

@@ -1,9 +1,11 @@
 //! Record of the writes into all clusters, and of the time that each change took to arrive.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::slices::SliceId;
 
@@ -60,12 +62,8 @@ impl Change {
 }
 
 impl Journal {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn wrote(&self, write: Write) {
-        self.state().writes.push(write);
+        self.state.lock().writes.push(write);
     }
 
     /// Returns the number of open watches of members.
@@ -75,7 +73,7 @@ impl Journal {
 
     /// Returns the writes since then. Leases are not recorded.
     pub(crate) fn writes_since(&self, since: Instant) -> Vec<Write> {
-        let state = self.state();
+        let state = self.state.lock();
         let recent = state.writes.iter().filter(|write| write.at >= since);
         recent.cloned().collect()
     }
@@ -89,12 +87,12 @@ impl Journal {
             after: Vec::with_capacity(awaited.len()),
             awaited,
         };
-        self.state().open.entry(id).or_default().push(change);
+        self.state.lock().open.entry(id).or_default().push(change);
     }
 
     /// Records the arrival of a copy of that version in a consumer.
     pub(crate) fn copied(&self, id: SliceId, version: u64, consumer: u16, at: Instant) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let State { open, arrived, .. } = &mut *state;
         let Some(changes) = open.get_mut(&id) else {
             return;
@@ -114,12 +112,12 @@ impl Journal {
 
     /// Returns the number of changes that some consumers lack.
     pub(crate) fn open(&self) -> usize {
-        self.state().open.values().map(Vec::len).sum()
+        self.state.lock().open.values().map(Vec::len).sum()
     }
 
     /// Returns the changes that have arrived since the last call, and drops the others.
     pub(crate) fn take(&self) -> Vec<Change> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.open.clear();
         std::mem::take(&mut state.arrived)
     }

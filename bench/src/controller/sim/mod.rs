@@ -86,7 +86,7 @@ pub(crate) struct Simulation {
     pub(crate) journal: Arc<Journal>,
     shared: Arc<Shared>,
     /// URL of all API servers, without TLS.
-    url: String,
+    pub(crate) url: String,
     /// Address of all API servers, with TLS.
     tls: String,
     _tasks: JoinSet<()>,
@@ -163,7 +163,7 @@ impl Simulation {
     }
 
     /// Returns the URL of a member's API server, without TLS.
-    pub(crate) fn member_url(&self, number: usize) -> String {
+    fn member_url(&self, number: usize) -> String {
         format!("{}/{}", self.url, number + 1)
     }
 

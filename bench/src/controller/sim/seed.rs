@@ -1,7 +1,5 @@
 //! Objects at the start: all that the services need, as a controller would have left it.
 
-use std::sync::LazyLock;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use causeway::api::{Cluster, MultiClusterService, labels};
@@ -23,12 +21,21 @@ use super::{Access, ServiceSpec, Simulation};
 pub(super) fn fill(simulation: &Simulation, access: Access, authority: Option<&str>) {
     let hub = simulation.hub();
     let own = |place| uid(UidOf::Other, 0, place);
-    put::<Namespace>(hub, (None, "kube-system"), HUB_UID, "identity", &[]);
-    let definition = (None, "clusters.cluster.karmada.io");
-    put::<CustomResourceDefinition>(hub, definition, &own(1), "definition", &[]);
-    let seal = (Some(DEFAULT_NAMESPACE), "causeway-export-seal");
-    put::<Secret>(hub, seal, &own(3), "seal", &[]);
-    let authority = authority.map(|pem| BASE64_STANDARD.encode(pem));
+    put::<Namespace>(hub, (None, "kube-system"), HUB_UID, json!({}));
+    let names = json!({"kind": "Cluster", "plural": "clusters"});
+    let definition = json!({
+        "metadata": {"labels": {labels::MANAGED_BY: labels::MANAGER}},
+        "spec": {"group": "cluster.karmada.io", "scope": "Cluster", "versions": [], "names": names},
+    });
+    let place = (None, "clusters.cluster.karmada.io");
+    put::<CustomResourceDefinition>(hub, place, &own(1), definition);
+    let seal = json!({"type": "Opaque", "data": {"key": BASE64_STANDARD.encode([7_u8; 32])}});
+    let place = (Some(DEFAULT_NAMESPACE), "causeway-export-seal");
+    put::<Secret>(hub, place, &own(3), seal);
+    let mut data = json!({"token": BASE64_STANDARD.encode("token")});
+    if let Some(pem) = authority {
+        data["caBundle"] = BASE64_STANDARD.encode(pem).into();
+    }
     let annotations = match access {
         Access::Tunnel => json!({labels::TUNNEL: "true"}),
         _ => json!({}),
@@ -41,29 +48,43 @@ pub(super) fn fill(simulation: &Simulation, access: Access, authority: Option<&s
             _ => simulation.member_url(number),
         };
         let number = u16::try_from(number).unwrap_or_default();
-        let values = [("URL", &json!(url)), ("ANNOTATIONS", &annotations)];
-        member(simulation, number, &values, &json!(authority));
+        member(simulation, number, &url, &annotations, &data);
     }
     for (number, spec) in (0..).zip(&*simulation.services) {
         service(simulation, number, spec);
     }
 }
 
-/// Adds a member, with these values in its Cluster.
-fn member(simulation: &Simulation, number: u16, of: &[(&str, &Value); 2], authority: &Value) {
+/// Adds a member. `data` is that of its Secret.
+fn member(simulation: &Simulation, number: u16, url: &str, annotations: &Value, data: &Value) {
     let (hub, name) = (simulation.hub(), member_name(number));
     let own = |of, place| uid(of, number.into(), place);
-    let (id, uid) = (own(UidOf::Member, 0), own(UidOf::Cluster, 0));
-    let values = [of[0], of[1], ("ID", &json!(id)), ("NAME", &json!(name))];
-    put::<Cluster>(hub, (None, &name), &uid, "cluster", &values);
-    let (place, uid) = ((Some(MEMBERS_NAMESPACE), &*name), own(UidOf::Other, 2));
-    let secret = ["secret_of_tls", "secret"][usize::from(authority.is_null())];
-    put::<Secret>(hub, place, &uid, secret, &[("AUTHORITY", authority)]);
+    let id = own(UidOf::Member, 0);
+    let watched = "Services and EndpointSlices are watched";
+    let served = "ServiceExport v1beta1 and ServiceImport v1beta1 are watched";
+    let cluster = json!({
+        "metadata": {
+            "annotations": annotations, "generation": 1, "finalizers": [labels::FINALIZER],
+        },
+        "spec": {
+            "id": id, "syncMode": "Push", "apiEndpoint": url,
+            "secretRef": {"namespace": MEMBERS_NAMESPACE, "name": name},
+        },
+        "status": {"kubernetesVersion": "v1.34.0", "conditions": [
+            condition("Ready", "Synced", watched),
+            condition("ClustersetAPI", "Served", served),
+        ]},
+    });
+    put::<Cluster>(hub, (None, &name), &own(UidOf::Cluster, 0), cluster);
+    let secret = json!({"type": "Opaque", "data": data});
+    let place = (Some(MEMBERS_NAMESPACE), &*name);
+    put::<Secret>(hub, place, &own(UidOf::Other, 2), secret);
     let store = simulation.member(number);
-    put::<Namespace>(store, (None, "kube-system"), &id, "identity", &[]);
+    put::<Namespace>(store, (None, "kube-system"), &id, json!({}));
     for place in 0..NAMESPACES {
-        let uid = own(UidOf::Member, place + 1);
-        put::<Namespace>(store, (None, &namespace(place)), &uid, "namespace", &[]);
+        let (uid, active) = (own(UidOf::Member, place + 1), json!({"phase": "Active"}));
+        let object = json!({"status": active});
+        put::<Namespace>(store, (None, &namespace(place)), &uid, object);
     }
 }
 
@@ -80,24 +101,41 @@ fn service(simulation: &Simulation, service: u32, spec: &ServiceSpec) {
     let key_of = key(namespace, &name);
     let ready = format!("{key_of} can be reached from {reached}, backed by 1 cluster");
     let consumers: Vec<_> = spec.consumers.iter().copied().map(named).collect();
-    let values = [
-        ("UID", &json!(mcs_uid)),
-        ("PROVIDER", &named(spec.provider)),
-        ("CONSUMERS", &json!(consumers)),
-        ("READY", &json!(ready)),
-    ];
-    put::<MultiClusterService>(hub, place, &mcs_uid, "multi_cluster_service", &values);
+    let applied = "Service is propagated to target clusters.";
+    let dispatched = "EndpointSlice are dispatched successfully";
+    let slices = "EndpointSlices are propagated to target clusters.";
+    let object = json!({
+        "metadata": {
+            "generation": 1, "finalizers": [labels::FINALIZER],
+            "labels": {labels::PERMANENT_ID: mcs_uid},
+        },
+        "spec": {
+            "types": ["CrossCluster"], "providerClusters": [named(spec.provider)],
+            "consumerClusters": consumers,
+        },
+        "status": {"conditions": [
+            condition("ServiceApplied", "ServiceAppliedSucceed", applied),
+            condition("EndpointSliceDispatched", "EndpointSliceDispatchedSucceed", dispatched),
+            condition("EndpointSliceApplied", "EndpointSliceAppliedSuccess", slices),
+            condition("Ready", "Ready", &ready),
+        ]},
+    });
+    put::<MultiClusterService>(hub, place, &mcs_uid, object);
     let own = |place| uid(UidOf::Service, service, place);
     let selector = json!({"app": name});
-    put::<Service>(hub, place, &own(1), "service", &[("SELECTOR", &selector)]);
+    let object = json!({"spec": service_spec(&selector)});
+    put::<Service>(hub, place, &own(1), object);
     let provider = simulation.member(spec.provider);
     let consumers = spec.consumers.iter().map(|one| simulation.member(*one));
     let nothing = json!({labels::NO_LOCAL_BACKENDS: "true"});
     let delivered = consumers.clone().map(|store| (store, &nothing));
-    let owner = json!(format!("MultiClusterService/{mcs_uid}"));
+    let metadata = json!({
+        "labels": {labels::MANAGED_BY: labels::MANAGER, labels::HUB: HUB_UID},
+        "annotations": {labels::OWNER: format!("MultiClusterService/{mcs_uid}")},
+    });
     for (store, selector) in delivered.chain([(provider, &selector)]) {
-        let values = [("SELECTOR", selector), ("OWNER", &owner)];
-        put::<Service>(store, place, &own(0), "delivered", &values);
+        let object = json!({"metadata": metadata, "spec": service_spec(selector)});
+        put::<Service>(store, place, &own(0), object);
     }
     let path = path::<EndpointSlice>();
     for slice in 0..spec.slices {
@@ -111,21 +149,31 @@ fn service(simulation: &Simulation, service: u32, spec: &ServiceSpec) {
     }
 }
 
-/// Adds an object of a template, with these values in it.
+/// Returns the spec of a Service, as API servers complete it.
+fn service_spec(selector: &Value) -> Value {
+    json!({
+        "type": "ClusterIP", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"],
+        "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+        "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
+        "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
+        "selector": selector,
+    })
+}
+
+fn condition(kind: &str, reason: &str, message: &str) -> Value {
+    json!({
+        "type": kind, "status": "True", "reason": reason, "message": message,
+        "observedGeneration": 1, "lastTransitionTime": CREATED,
+    })
+}
+
+/// Adds an object.
 fn put<K: Resource<DynamicType = ()>>(
     store: &Store,
     (namespace, name): (Option<&str>, &str),
     uid: &str,
-    template: &str,
-    values: &[(&str, &Value)],
+    mut object: Value,
 ) {
-    static TEMPLATES: LazyLock<Value> =
-        LazyLock::new(|| serde_json::from_str(include_str!("seed.json")).expect("JSON"));
-    let mut text = TEMPLATES[template].to_string();
-    for (field, value) in values {
-        text = text.replace(&format!("\"${field}\""), &value.to_string());
-    }
-    let mut object: Value = serde_json::from_str(&text).expect("JSON");
     let (path, key) = (path::<K>(), key(namespace, name));
     let change = store.change(&path, &key);
     object["apiVersion"] = K::api_version(&()).into();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::net::Ipv4Addr;
 use std::ops::Range;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use causeway::api::labels;
@@ -16,6 +16,7 @@ use causeway_wire::protobuf::Fields;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use parking_lot::Mutex;
 
 use super::ServiceSpec;
 
@@ -161,7 +162,7 @@ fn encoded(encoding: Encoding, endpoints: Vec<Endpoint>) -> Vec<u8> {
 fn block(encoding: Encoding, is_source: bool, numbers: Range<u32>) -> Bytes {
     type Blocks = HashMap<(Encoding, bool, Range<u32>), Bytes>;
     static BLOCKS: LazyLock<Mutex<Blocks>> = LazyLock::new(Mutex::default);
-    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut blocks = BLOCKS.lock();
     let block = blocks.entry((encoding, is_source, numbers.clone()));
     let block = block.or_insert_with(|| {
         let endpoints = numbers.map(|number| endpoint(is_source, number, 0));

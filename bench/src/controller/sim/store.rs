@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
@@ -15,6 +15,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
@@ -152,10 +153,6 @@ impl Store {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Has no request answered and no event sent from now on.
     pub(crate) fn hang(&self) {
         self.hangs.send_replace(true);
@@ -172,11 +169,11 @@ impl Store {
     }
 
     pub(crate) fn serves(&self, path: &str) -> bool {
-        self.state().collections.contains_key(path)
+        self.state.lock().collections.contains_key(path)
     }
 
     pub(crate) fn version(&self) -> u64 {
-        self.state().version
+        self.state.lock().version
     }
 
     pub(crate) fn encode(&self, entry: &Entry, encoding: Encoding) -> Bytes {
@@ -220,7 +217,7 @@ impl Store {
         after: Option<&str>,
         limit: usize,
     ) -> (Vec<Entry>, u64, Option<String>) {
-        let state = self.state();
+        let state = self.state.lock();
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let collection = state.collections.get(&place.path).into_iter();
         let mut listed = collection
@@ -236,7 +233,7 @@ impl Store {
     /// Whether a list of the collection is more than a start of the controller takes: it lists an
     /// empty collection again after half a minute (docs/design/deletion-safety.md).
     pub(crate) fn counts_list(&self, path: &str) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let collection = state.collections.get_mut(path);
         let Some(empty) = collection.filter(|collection| collection.objects.is_empty()) else {
             return true;
@@ -253,7 +250,7 @@ impl Store {
         encoding: Encoding,
         since: u64,
     ) -> mpsc::UnboundedReceiver<Bytes> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let (sender, events) = mpsc::unbounded_channel();
         let Some(collection) = state.collections.get_mut(&place.path) else {
             return events;
@@ -281,7 +278,7 @@ impl Store {
     pub(crate) fn change<'a>(&'a self, path: &'a str, key: &'a str) -> Change<'a> {
         Change {
             store: self,
-            state: self.state(),
+            state: self.state.lock(),
             path,
             key,
         }
