@@ -167,7 +167,6 @@ impl ExposedService<'_> {
                 }
                 Some(Skipped::Unfit(Unfit::Redundant {
                     disagreement: Some(disagreement),
-                    ..
                 })) => Some(slice.writers_disagree(disagreement)),
                 _ => (source.odd > 0).then(|| slice.without_address(source)),
             }

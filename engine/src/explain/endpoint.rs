@@ -14,23 +14,29 @@ use crate::messages::endpoint::Endpoint;
 use crate::messages::{karmada, quote};
 use crate::model::slice::{SourceEndpoint, SourceSlice};
 use crate::plan::copies::{
-    CopyDecision, CopyState, DesiredCopies, Hold, Observation, Request, Skipped, WantedCopy,
-    Withdraw, copy_name,
+    CopyDecision, CopyState, DesiredCopies, Hold, Observation, Request, WantedCopy, Withdraw,
+    copy_name,
 };
 use crate::plan::entry::Site;
 use crate::plan::port_fit::MissingPort;
-use crate::plan::providers::Unfit;
+use crate::plan::providers::{Unfit, candidates};
 use crate::problem::ServiceProblem;
 use crate::reasons::Reason;
 
 impl ExposedService<'_> {
-    /// Reports a provider. If it cannot be read, its endpoints are those that the consumers hold.
+    /// Reports a provider. The endpoints of a redundant slice are those of the slices that are
+    /// copied in its place. If the provider cannot be read, its endpoints are those that the
+    /// consumers hold.
     pub(super) fn provider_report(&self, provider: &ClusterName) -> ProviderReport {
         let (index, key) = (self.facts.index, self.facts.key);
         let endpoints = match self.facts.read(provider) {
             Some(member) => {
-                let sources = member.sources(key);
-                let endpoints = sources.flat_map(|(slice, source)| {
+                let slices = candidates(member, key);
+                let slices = slices.filter_map(|(name, candidate)| match candidate {
+                    Err((Unfit::Redundant { .. }, _)) => None,
+                    Ok(source) | Err((_, source)) => Some((name, source)),
+                });
+                let endpoints = slices.flat_map(|(slice, source)| {
                     let endpoints = source.endpoints();
                     endpoints.map(|one| self.endpoint_report(provider, Some(slice), source, &one))
                 });
@@ -111,7 +117,6 @@ impl ExposedService<'_> {
 }
 
 /// Endpoint of a provider's slice, with a consumer.
-#[derive(Clone, Copy)]
 struct Place<'a> {
     exposure: &'a ExposedService<'a>,
     /// Provider, consumer and slice, with the sentences about them.
@@ -126,7 +131,7 @@ impl<'a> Place<'a> {
         if words.provider == words.consumer && self.exposure.is_native() {
             return self.report(Some(words.slice), words.own());
         }
-        if let Some(state) = self.in_kept_slice().or_else(|| self.by_entry()) {
+        if let Some(state) = self.by_entry() {
             return state;
         }
         let held = self.held();
@@ -305,33 +310,6 @@ impl<'a> Place<'a> {
             .or_else(|| self.obstacle(wanted?))
             .or_else(|| is_managed.then(|| karmada::not_dispatched(words.key, words.consumer)))
             .or_else(|| exposure.facts.member(words.provider))
-    }
-
-    /// Returns the state of the same endpoint in the slice that is copied in place of its own, if
-    /// its own is redundant.
-    fn in_kept_slice(&self) -> Option<ConsumerState> {
-        let (facts, words) = (self.exposure.facts, self.words);
-        let (is_ready, address) = (self.endpoint.is_ready(), self.endpoint.address);
-        let skipped = self.copies()?.skipped(words.provider, words.slice)?;
-        let Skipped::Unfit(Unfit::Redundant { kept, .. }) = skipped else {
-            return None;
-        };
-        let (_, slice) = kept.iter().find(|(one, _)| *one == address)?;
-        let mut sources = facts.index.member(words.provider)?.sources(facts.key);
-        let (_, source) = sources.find(|(name, _)| *name == slice)?;
-        let mut endpoints = source.endpoints();
-        let endpoint = &endpoints.find(|one| one.addresses().any(|one| one == address))?;
-        let twin = Place {
-            words: Endpoint { slice, ..words },
-            source,
-            endpoint,
-            ..*self
-        };
-        let mut state = twin.state();
-        if endpoint.is_ready() != is_ready && twin.decide().is_ok() {
-            state.diagnosis = words.of_slice().differs_on(address, is_ready, slice);
-        }
-        Some(state)
     }
 
     /// Explains an endpoint that a copy holds, which the plan wants.

@@ -3,7 +3,8 @@
 use causeway::api::multicluster::{CLUSTER_SET_IP, HEADLESS};
 use causeway::api::{bounds, labels};
 
-use crate::plan::clusterset::merge::{Conflict, ConflictingValue as Value, ImportPort, Words};
+use crate::observed::service::PortShape;
+use crate::plan::clusterset::merge::{Conflict, ConflictingValue as Value, Words};
 
 /// Maximum length of one cluster's value, in bytes.
 const VALUE_MAX: usize = 96;
@@ -123,8 +124,8 @@ impl Value {
 }
 
 /// Describes ports: `http 80/TCP as kubernetes.io/h2c, dns 53/UDP`.
-fn ports(all: &[ImportPort]) -> String {
-    let text = |port: &ImportPort| match &port.app_protocol {
+fn ports(all: &[PortShape]) -> String {
+    let text = |port: &PortShape| match &port.app_protocol {
         Some(protocol) => format!("{} as {protocol}", port.port),
         None => port.port.to_string(),
     };

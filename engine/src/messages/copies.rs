@@ -1,7 +1,6 @@
 //! Sentences about slices and endpoints that are not copied.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use causeway::api::labels;
 use causeway::domain::{AddressRefusal, ClusterName, ServiceKey};
@@ -144,32 +143,13 @@ impl Slice<'_> {
     pub(crate) fn writers_disagree(&self, disagreement: &Disagreement) -> Diagnosis {
         let message = disagreement.sentence(self.provider, self.name);
         let message = format!("{message}, and the latter decide");
-        Diagnosis::new(Reason::WritersDisagree, message).fix(self.stop_writer())
-    }
-
-    /// Reports that the slice and the slice `kept`, which Kubernetes maintains, differ on the
-    /// readiness of one endpoint.
-    pub(crate) fn differs_on(&self, address: IpAddr, is_ready: bool, kept: &str) -> Diagnosis {
-        let (as_own, as_kept) = match is_ready {
-            true => ("ready", "not ready"),
-            false => ("not ready", "ready"),
-        };
-        let Self { provider, name, .. } = self;
-        let message = format!(
-            "EndpointSlice {name} of {provider} has {address} as {as_own}, and EndpointSlice {kept}, which Kubernetes keeps and which \
-             decides, as {as_kept}"
-        );
-        Diagnosis::new(Reason::WritersDisagree, message).fix(self.stop_writer())
-    }
-
-    fn stop_writer(&self) -> String {
-        format!(
+        Diagnosis::new(Reason::WritersDisagree, message).fix(format!(
             "in {}, stop one of the writers and delete what it wrote: kubectl -n {} get endpointslices -l {}={} \
              --show-managed-fields -o yaml names them",
             self.provider,
             self.key.namespace,
             labels::SERVICE_NAME,
             self.key.name
-        )
+        ))
     }
 }

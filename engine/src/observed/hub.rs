@@ -370,10 +370,12 @@ impl Hub {
             && stored != ports
         {
             let lost = self.lost.entry(key.clone()).or_default();
-            let gone = lost.service.as_ref().map(|(service, _)| service);
-            if let Some(service) = self.services.get(&key).or(gone) {
+            let gone = lost.service.as_ref();
+            let gone = gone.map(|(service, since)| (service, *since));
+            let present = self.services.get(&key).map(|service| (service, now));
+            if let Some((service, since)) = present.or(gone) {
                 let states = [(stored, service), (ports, service)];
-                note_lost_ports(&mut lost.ports, states, now);
+                note_lost_ports(&mut lost.ports, states, since);
             }
         }
         self.evidence.confirmed_absent.remove(&key);
@@ -446,11 +448,13 @@ impl Hub {
         };
         if let Some(mcs) = self.multi_cluster_services.get(&key) {
             let lost = self.lost.entry(key.clone()).or_default();
-            let returned = lost.service.take().map(|(service, _)| service);
-            let old = self.services.get(&key).or(returned.as_ref());
-            if let (Some(ports), Some(old)) = (mcs.ports(), old) {
+            let returned = lost.service.take();
+            let present = self.services.get(&key).map(|service| (service, now));
+            // Ports that went with their Service were lost when it was.
+            let old = present.or(returned.as_ref().map(|(service, since)| (service, *since)));
+            if let (Some(ports), Some((old, since))) = (mcs.ports(), old) {
                 let states = [(ports, old), (ports, &view)];
-                note_lost_ports(&mut lost.ports, states, now);
+                note_lost_ports(&mut lost.ports, states, since);
             }
             change.services.insert(key.clone());
         }

@@ -174,7 +174,7 @@ impl fmt::Display for ServiceKind {
 }
 
 /// A port of a Service as it is copied.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortShape {
     /// Protocol, number and name.
     pub port: ServicePort,
@@ -186,8 +186,8 @@ pub struct PortShape {
 
 /// Value of `clusterIP` of a headless Service.
 const HEADLESS_IP: &str = "None";
-const CLIENT_IP: &str = "ClientIP";
-const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
+pub(crate) const CLIENT_IP: &str = "ClientIP";
+pub(crate) const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
 
 impl ServiceView {
     /// Reads a Service from the wire. Returns `None` for one without an identity, which no API

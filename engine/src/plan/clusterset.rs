@@ -24,10 +24,11 @@ pub(crate) use self::desired::{
 };
 use self::exports::Exports;
 use self::importer::Importer;
-use self::source::{ProviderSets, Source};
+use self::source::{Policy, ProviderSet, Source};
 use super::copies::Outcomes;
 use super::inputs::Inputs;
-use crate::model::{MemberState, TimePoint};
+use crate::model::MemberState;
+use crate::model::map::HashMap;
 use crate::observed::Index;
 
 /// Plans the clusterset's part of one service.
@@ -73,12 +74,16 @@ fn plan_imports(inputs: Inputs<'_>, exports: &Exports<'_>, outcomes: &mut Outcom
         agreed: merged.as_ref().map(|merged| &merged.shape),
         unknown: unknown.as_deref(),
         importer: index.importer(key, now),
+        constituents: &constituents,
+        settings: inputs.settings,
+        now,
     };
-    let mut sets = ProviderSets::new(inputs.settings, exports, &constituents, now);
-    let (imports, not_importing) = desired_imports(&source, &mut sets, now, outcomes);
+    let mut sets = HashMap::default();
+    let (imports, not_importing) = desired_imports(&source, &mut sets, outcomes);
     let karmadas = karmada::imported(index, source.importer, &imports);
     let again_at = karmada::again_at(source.importer, &imports, now);
-    let again_at = again_at.into_iter().chain(sets.again_at()).min();
+    let again_at = again_at.into_iter();
+    let again_at = again_at.chain(sets.values().filter_map(|set| set.uses.again_at));
     exporters.extend(unknown.iter().flatten().cloned());
     let conflicts = merged.as_ref().map(|merged| merged.conflicts.clone());
     Clusterset {
@@ -93,7 +98,7 @@ fn plan_imports(inputs: Inputs<'_>, exports: &Exports<'_>, outcomes: &mut Outcom
         conflicts: conflicts.unwrap_or_default(),
         unsure,
         karmadas,
-        again_at,
+        again_at: again_at.min(),
         ..Clusterset::default()
     }
 }
@@ -115,11 +120,11 @@ fn is_out(index: &Index, name: &ClusterName) -> bool {
         || index.is_being_removed(name)
 }
 
-/// Returns the desired import of each member, and the members that import nothing.
+/// Returns the desired import of each member, and the members that import nothing. `sets` has one
+/// entry, unless members recorded different policies.
 fn desired_imports<'a>(
     source: &Source<'a>,
-    sets: &mut ProviderSets<'a>,
-    now: TimePoint,
+    sets: &mut HashMap<Policy, ProviderSet<'a>>,
     outcomes: &mut Outcomes,
 ) -> (
     BTreeMap<ClusterName, DesiredImport>,
@@ -139,14 +144,15 @@ fn desired_imports<'a>(
             }
         };
         let shape = source.shape(member);
+        let policy = source.policy(member, shape.as_deref());
+        let set = sets.entry(policy);
         let importer = Importer {
             index,
             key: source.key,
             name,
             member,
             source,
-            set: sets.get(source, source.policy(member, shape.as_deref())),
-            now,
+            set: set.or_insert_with(|| source.providers(policy)),
         };
         let desired = importer.desired(served, shape.as_deref(), outcomes);
         imports.extend(desired.map(|desired| (name.clone(), desired)));

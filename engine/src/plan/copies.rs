@@ -333,7 +333,7 @@ impl DesiredCopies {
             slices.map(move |(name, why)| ((provider, name), why))
         });
         slices.filter_map(|(slice, why)| match why {
-            Skipped::Unfit(Unfit::Redundant { disagreement, .. }) => {
+            Skipped::Unfit(Unfit::Redundant { disagreement }) => {
                 Some((slice, disagreement.as_ref()?))
             }
             _ => None,

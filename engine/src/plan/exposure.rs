@@ -68,10 +68,15 @@ pub(super) fn expose(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed 
                 now: *since,
                 ..inputs
             };
+            let exposed = expose_ports(at_loss, spec, service);
+            if matches!(exposed.state, State::Nothing) {
+                let problem = Problem::ServiceNotFound { held_until: None };
+                return Exposed::nothing(State::Nothing, problem, None);
+            }
             Exposed {
                 problem: Some(problem),
                 again_at: held_until,
-                ..expose_ports(at_loss, spec, service)
+                ..exposed
             }
         }
         (Some(_), None) => Exposed::nothing(State::Held, problem, held_until),
@@ -95,13 +100,18 @@ fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &Servic
     let missing: Vec<_> = spec.ports.missing_from(&live).cloned().collect();
     let mut ports = included(&spec.ports, &service.shape.ports);
     let held_until = hold(&mut ports, held_ports(inputs, service, &missing));
+    // Services of other writers do not show what was exposed before this process started.
+    let unknown_until = forgotten_until(inputs).filter(|_| ports.is_empty());
     let problem = (!missing.is_empty()).then_some(Problem::PortNotFound {
         missing,
         has: live,
-        held_until,
+        held_until: held_until.or(unknown_until),
     });
     match problem {
-        Some(problem) if ports.is_empty() => Exposed::nothing(State::Nothing, problem, None),
+        Some(problem) if ports.is_empty() => {
+            let state = unknown_until.map_or(State::Nothing, |_| State::Held);
+            Exposed::nothing(state, problem, unknown_until)
+        }
         problem => Exposed {
             state: State::Service(service.clone().into()),
             ports,

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use causeway::domain::{ClusterName, Network, Ranges, ServiceKey, ServicePort};
 
-pub(crate) use self::candidates::MOST_ENDPOINTS;
-pub(super) use self::candidates::candidates;
-pub(crate) use self::candidates::{Disagreement, MOST_SLICES, Unfit};
+pub(crate) use self::candidates::{Disagreement, MOST_ENDPOINTS, MOST_SLICES, Unfit, candidates};
 pub(crate) use self::readiness::Frontend;
 pub(crate) use self::readiness::Readiness;
 use super::entry::{Entry, NoEntry, Site};

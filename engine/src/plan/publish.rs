@@ -8,7 +8,7 @@ use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::ServiceKey;
 
 use super::clusterset::exports::validity;
-use super::clusterset::merge::{ImportPort, ImportShape};
+use super::clusterset::merge::ImportShape;
 use super::clusterset::{Clusterset, DesiredImport, Imports, import};
 use super::copies::DesiredCopies;
 use super::desired::{Desired, DesiredMember, Members};
@@ -95,14 +95,11 @@ fn desired_import(
 /// Returns the exposed part of the member's Service; `None` if that Service stands for another
 /// service.
 fn shape(service: &ServiceView, desired: &DesiredMember) -> Option<ImportShape> {
-    let port = |port: &causeway::domain::ServicePort| ImportPort {
-        port: port.clone(),
-        app_protocol: service
-            .shape
-            .ports
-            .iter()
-            .find(|shape| shape.port.id == port.id)
-            .and_then(|shape| shape.app_protocol.clone()),
+    let port = |port: &causeway::domain::ServicePort| {
+        let mut ports = service.shape.ports.iter();
+        let own = ports.find(|own| own.port.id == port.id);
+        let protocol = own.and_then(|own| own.app_protocol.clone());
+        ImportShape::port(port.clone(), protocol)
     };
     let preference = match &desired.service {
         DesiredService::Own(own) => own.shape.traffic_distribution.clone(),

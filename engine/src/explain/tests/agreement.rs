@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::super::{EndpointReport, EndpointState, Explanation, ExposureReport, explain};
 use crate::fixtures::{Environment, key};
-use crate::model::slice::{Exposure, SourceEndpoint};
+use crate::model::slice::Exposure;
 use crate::plan::Desired;
 use crate::plan::copies::WantedCopy;
 use crate::reasons::Reason;
@@ -58,25 +58,23 @@ impl Agreement<'_> {
     ) -> bool {
         let (name, key) = (crate::fixtures::name(provider), key("foo"));
         let member = self.env.index.member(&name).expect("the member");
-        // A redundant slice has the addresses of another.
-        let mut twins = member.sources(&key).flat_map(|(_, source)| {
-            let same = |one: &SourceEndpoint<'_>| endpoint.addresses.contains(&one.address);
-            let twins = source.endpoints().filter(same);
-            twins.map(move |twin| (source, twin.node))
-        });
-        twins.any(|(source, node)| {
-            let copies = self
-                .desired
-                .copies_in(path, &crate::fixtures::name(consumer));
-            let entry = copies.and_then(|copies| copies.entry(&name)?.ok());
-            let is_behind = entry.is_some_and(|entry| entry.misses(source, node).is_none());
-            let mut wanted = self.wanted(path, provider, consumer);
-            let is_open = |copy: &WantedCopy| {
-                let door = copy.door_to(node);
-                door.is_some_and(|(door, _)| copy.refusal(&door).is_none())
-            };
-            is_behind && wanted.any(is_open)
-        })
+        let mut sources = member.sources(&key);
+        let is_own = |slice: &str| endpoint.slice.as_deref() == Some(slice);
+        let Some((_, source)) = sources.find(|(slice, _)| is_own(slice)) else {
+            return false;
+        };
+        let node = endpoint.node.as_deref();
+        let copies = self
+            .desired
+            .copies_in(path, &crate::fixtures::name(consumer));
+        let entry = copies.and_then(|copies| copies.entry(&name)?.ok());
+        let is_behind = entry.is_some_and(|entry| entry.misses(source, node).is_none());
+        let mut wanted = self.wanted(path, provider, consumer);
+        let is_open = |copy: &WantedCopy| {
+            let door = copy.door_to(node);
+            door.is_some_and(|(door, _)| copy.refusal(&door).is_none())
+        };
+        is_behind && wanted.any(is_open)
     }
 
     /// Returns the addresses of a provider that the controller's plan puts into a consumer.

@@ -25,7 +25,7 @@ use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
 use crate::plan::port_fit::MissingPort;
 use crate::plan::provider_use::Unused;
-use crate::plan::providers::Unfit;
+use crate::plan::providers::{Disagreement, Unfit};
 use crate::problem::{State, tally};
 
 /// Problems that no command of a person solves.
@@ -338,7 +338,10 @@ fn words(reason: Reason) -> Words {
             };
             native::ambiguous_hostname(key, &found).into()
         }
-        R::WritersDisagree => slice.differs_on(address, true, "foo-xyz").into(),
+        R::WritersDisagree => {
+            let kept = "foo-xyz".into();
+            slice.writers_disagree(&Disagreement { kept }).into()
+        }
         R::TooManyEndpoints => skipped(Unfit::TooManyEndpoints).into(),
         R::TooManySlices => slice.skipped(&Skipped::TooManySlices).into(),
         R::NameTaken => endpoint.name_taken("member2-foo-abc", false).into(),

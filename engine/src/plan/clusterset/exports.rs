@@ -62,25 +62,23 @@ enum ExportState {
 /// Exports of one service that users created.
 #[derive(Debug, Default)]
 pub(crate) struct Exports<'a> {
-    all: BTreeMap<&'a ClusterName, Known<'a>>,
-    /// State of each export that is valid, may be, or would be if its cluster were not drained.
-    states: BTreeMap<ClusterName, ExportState>,
-    /// Clusters whose export is not used, whatever its content, with the reason.
-    unused: BTreeMap<ClusterName, Validity>,
-    /// Clusters that are being removed.
-    leaving: BTreeSet<ClusterName>,
+    all: BTreeMap<&'a ClusterName, Export<'a>>,
     /// Precedences to write on exports that lack one.
     pub(crate) precedences: BTreeMap<ClusterName, SealedTime>,
     /// Time at which a grace period ends.
     pub again_at: Option<TimePoint>,
 }
 
-/// Export that may be followed.
-#[derive(Debug)]
-struct Known<'a> {
-    export: &'a ExportView,
+/// Export of one cluster. An export that is not observed has a state alone.
+#[derive(Debug, Default)]
+struct Export<'a> {
+    /// State; `None` if the export is not valid, and would not be if the cluster were not drained.
+    state: Option<ExportState>,
+    claim: Option<Claim<'a>>,
     service: Option<&'a ServiceView>,
-    precedence: Precedence,
+    validity: Option<Validity>,
+    /// Precedence of an observed export, used or not.
+    precedence: Option<Precedence>,
 }
 
 /// Gathers the exports of a service. The grace period covers a deleted Service: a Service that is
@@ -93,15 +91,10 @@ pub(crate) fn gather<'a>(
     settings: &Settings,
     now: TimePoint,
 ) -> Exports<'a> {
-    let mut exports = Exports {
-        states: index
-            .suspected_clusters()
-            .iter()
-            .map(|name| (name.clone(), ExportState::Unknown))
-            .collect(),
-        ..Exports::default()
-    };
-    let mut found = Vec::new();
+    let mut exports = Exports::default();
+    for name in index.suspected_clusters() {
+        exports.all.entry(name).or_default().state = Some(ExportState::Unknown);
+    }
     for (name, cluster) in index.clusters() {
         let is_duplicate = Unused::everywhere(index, name) == Some(Unused::Duplicate);
         if is_duplicate || index.is_left_out(name, key) {
@@ -114,32 +107,36 @@ pub(crate) fn gather<'a>(
                     true => ExportState::PerhapsDrained,
                     false => ExportState::Unknown,
                 };
-                exports.states.insert(name.clone(), state);
+                exports.all.entry(name).or_default().state = Some(state);
             }
             continue;
         };
         let Some(export) = export_by_person(index, key, member) else {
             continue;
         };
-        if index.is_being_removed(name) {
-            exports.leaving.insert(name.clone());
-        }
         let service = member.service(key);
         let unused = unused(index, key, (name, cluster), member, &settings.quota);
         let lost_since = member.service_lost_since(key).filter(|_| service.is_none());
         let lost_until = lost_since.map(|since| since.after(settings.service_grace));
         let lost_until = lost_until.filter(|until| now < *until);
-        if let Some(until) = lost_until {
-            exports.look_again(until);
-        }
+        exports.again_at = exports.again_at.into_iter().chain(lost_until).min();
         let state = export_state(unused, service, lost_until.is_some());
         let state = state.filter(|_| cluster.may_export_from(&key.namespace));
-        if let Some(state) = state {
-            exports.states.insert(name.clone(), state);
-        }
-        found.push((Claim::new(name, key, export), service, unused));
+        let validity = match unused {
+            // The cluster counts until it is gone; that is what its condition says.
+            _ if index.is_being_removed(name) => Validity::Leaving,
+            unused => unused.unwrap_or_else(|| validity(service)),
+        };
+        let place = exports.all.entry(name).or_default();
+        *place = Export {
+            state: state.or(place.state),
+            claim: Some(Claim::new(name, key, export)),
+            service,
+            validity: Some(validity),
+            precedence: None,
+        };
     }
-    exports.place(&found, settings.seal.as_ref(), index.hub_uid(), now);
+    exports.place(settings.seal.as_ref(), index.hub_uid(), now);
     exports
 }
 
@@ -212,56 +209,29 @@ fn is_recorded(
 }
 
 impl<'a> Exports<'a> {
-    /// Records the precedence of each export that was found, and separates the unused ones. The
-    /// unused ones have a precedence too, because they were observed.
-    fn place(
-        &mut self,
-        found: &[(Claim<'a>, Option<&'a ServiceView>, Option<Validity>)],
-        seal: Option<&Seal>,
-        hub: &str,
-        now: TimePoint,
-    ) {
-        let claims: Vec<_> = found.iter().map(|(claim, ..)| *claim).collect();
+    /// Records the precedence of each observed export.
+    fn place(&mut self, seal: Option<&Seal>, hub: &str, now: TimePoint) {
+        let claims = self.all.values().filter_map(|export| export.claim);
+        let claims: Vec<_> = claims.collect();
         let places = precedence::places(&claims, seal, hub, now.wall);
-        for ((claim, service, unused), (precedence, written)) in found.iter().zip(places) {
-            let (cluster, export) = (claim.cluster, claim.export);
-            let written = written.map(|written| (cluster.clone(), written));
+        for (claim, (precedence, written)) in claims.iter().zip(places) {
+            self.all.entry(claim.cluster).or_default().precedence = Some(precedence);
+            let written = written.map(|written| (claim.cluster.clone(), written));
             self.precedences.extend(written);
-            match unused {
-                Some(why) => {
-                    self.unused.insert(cluster.clone(), *why);
-                }
-                None => {
-                    let known = Known {
-                        export,
-                        service: *service,
-                        precedence,
-                    };
-                    self.all.insert(cluster, known);
-                }
-            }
         }
-    }
-
-    fn look_again(&mut self, at: TimePoint) {
-        self.again_at = self.again_at.into_iter().chain([at]).min();
     }
 
     /// Returns the validity of each export, by cluster.
     pub(crate) fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
-        let all = all.map(|(name, known)| ((*name).clone(), validity(known.service)));
-        // A cluster that is being taken out counts until it is gone; that is what its condition
-        // says.
-        let leaving = self.leaving.iter();
-        let leaving = leaving.map(|name| (name.clone(), Validity::Leaving));
-        all.chain(self.unused.clone()).chain(leaving).collect()
+        all.filter_map(|(name, export)| Some(((*name).clone(), export.validity?)))
+            .collect()
     }
 
     /// Whether a cluster exports the service: its export is valid, or was valid until its Service
     /// was deleted within the grace period, or would be valid if the cluster were not drained.
     pub(super) fn is_exporter(&self, index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
-        match self.states.get(name) {
+        match self.state(name) {
             Some(ExportState::Valid | ExportState::Drained) => true,
             Some(ExportState::Lost) => is_recorded(index, key, name, |_| true),
             Some(ExportState::Unknown | ExportState::PerhapsDrained) | None => false,
@@ -270,7 +240,11 @@ impl<'a> Exports<'a> {
 
     /// Whether a drained cluster may export the service.
     pub(super) fn may_be_exporter(&self, name: &ClusterName) -> bool {
-        self.states.get(name) == Some(&ExportState::PerhapsDrained)
+        self.state(name) == Some(ExportState::PerhapsDrained)
+    }
+
+    fn state(&self, name: &ClusterName) -> Option<ExportState> {
+        self.all.get(name)?.state
     }
 
     /// Lists the clusters whose export of the service is unknown.
@@ -282,23 +256,26 @@ impl<'a> Exports<'a> {
         &self,
         is_meant: impl Fn(ExportState) -> bool,
     ) -> impl Iterator<Item = &ClusterName> {
-        let states = self.states.iter();
-        states.filter_map(move |(name, state)| is_meant(*state).then_some(name))
+        let all = self.all.iter();
+        all.filter_map(move |(name, export)| is_meant(export.state?).then_some(*name))
     }
 
     /// Returns the valid exports, ready to be merged.
     pub(crate) fn constituents(&self) -> Vec<Constituent<'a>> {
-        let of = |(cluster, known): (&&'a ClusterName, &Known<'a>)| {
-            (validity(known.service) == Validity::Valid).then_some(Constituent {
-                cluster,
-                precedence: known.precedence,
-                spec: &known.export.spec,
-                failover: &known.export.failover,
-                consumers: &known.export.consumers,
-                service: known.service?,
+        let is_valid = |export: &&Export<'a>| export.state == Some(ExportState::Valid);
+        let of = |export: &Export<'a>| {
+            let claim = export.claim?;
+            Some(Constituent {
+                cluster: claim.cluster,
+                precedence: export.precedence?,
+                spec: &claim.export.spec,
+                failover: &claim.export.failover,
+                consumers: &claim.export.consumers,
+                service: export.service?,
             })
         };
-        self.all.iter().filter_map(of).collect()
+        let valid = self.all.values().filter(is_valid);
+        valid.filter_map(of).collect()
     }
 }
 

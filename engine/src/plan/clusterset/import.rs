@@ -8,15 +8,16 @@ use causeway::api::multicluster::{
 };
 use causeway::domain::{Consumers, Failover, PortId, Protocol, ServiceKey, ServicePort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value, json};
 
-use super::merge::{ImportPort, ImportShape};
+use super::merge::{DEFAULT_POLICY, ImportShape};
 use crate::model::object::{new_meta, own_labels};
 use crate::model::served::{ImportFields, ServedImports};
 use crate::observed::clusterset::{ImportView, recorded};
 use crate::observed::selector::Selector;
-use crate::observed::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
+use crate::observed::service::{
+    CLIENT_IP, DEFAULT_AFFINITY_SECONDS, PortShape, ServiceKind, ServiceShape, ServiceView,
+};
 use crate::plan::capabilities::Capabilities;
 use crate::plan::service::{Derived, OwnService, affinity_config};
 use crate::problem::ServiceProblem;
@@ -74,9 +75,6 @@ impl Unready {
 }
 
 const NONE: &str = "None";
-const CLIENT_IP: &str = "ClientIP";
-const DEFAULT_POLICY: &str = "Cluster";
-const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
 
 /// Plans a member's import, given the name of the Service that represents it, and the observed
 /// Service of that name.
@@ -169,21 +167,12 @@ pub(crate) fn conflict(
     }
 }
 
-fn wire_port(port: &ImportPort) -> WirePort {
+fn wire_port(port: &PortShape) -> WirePort {
     WirePort {
         name: Some(port.port.name.to_string()).filter(|name| !name.is_empty()),
         protocol: Some(port.port.id.protocol.to_string()),
         app_protocol: port.app_protocol.clone(),
         port: i32::from(port.port.id.number),
-    }
-}
-
-/// Returns the port of the derived Service.
-pub(crate) fn port_shape(port: &ImportPort) -> PortShape {
-    PortShape {
-        port: port.port.clone(),
-        target: IntOrString::Int(i32::from(port.port.id.number)),
-        app_protocol: port.app_protocol.clone(),
     }
 }
 
@@ -267,10 +256,11 @@ pub(crate) fn record(
     let Some(service) = derived else {
         return said;
     };
-    let ports = service.shape.ports.iter().map(ImportPort::of).collect();
+    let ports = service.shape.ports.iter();
+    let ports = ports.map(|one| ImportShape::port(one.port.clone(), one.app_protocol.clone()));
     let used = ImportShape {
         ip_families: families_wanted(service),
-        ..ImportShape::of(service, ports)
+        ..ImportShape::of(service, ports.collect())
     };
     let Some(said) = said else {
         return Some(used);
@@ -303,19 +293,17 @@ fn families_wanted(service: &ServiceView) -> Vec<Box<str>> {
     families
 }
 
-fn read_port(port: &WirePort) -> Option<ImportPort> {
+fn read_port(port: &WirePort) -> Option<PortShape> {
     let protocol = match port.protocol.as_deref() {
         None | Some("") => Protocol::Tcp,
         Some(text) => text.parse().ok()?,
     };
     let number = u16::try_from(port.port).ok()?;
-    Some(ImportPort {
-        port: ServicePort {
-            id: PortId { protocol, number },
-            name: port.name.clone().unwrap_or_default().into(),
-        },
-        app_protocol: port.app_protocol.clone(),
-    })
+    let read = ServicePort {
+        id: PortId { protocol, number },
+        name: port.name.clone().unwrap_or_default().into(),
+    };
+    Some(ImportShape::port(read, port.app_protocol.clone()))
 }
 
 /// State of a member in which a derived Service is to be.
@@ -357,7 +345,7 @@ pub(crate) fn derived_service(
         shape: ServiceShape {
             kind: kind(shape),
             load_balancer: false,
-            ports: shape.ports.iter().map(port_shape).collect(),
+            ports: shape.ports.clone(),
             selector: Selector::default(),
             session_affinity: shape.session_affinity.clone(),
             affinity_seconds: shape.affinity_seconds,

@@ -7,7 +7,6 @@ use super::exports;
 use super::import::{self, DerivedSite, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
 use super::source::{ProviderSet, Source};
-use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Exposure;
 use crate::observed::Index;
@@ -38,7 +37,6 @@ pub(super) struct Importer<'a> {
     pub(super) member: &'a Member,
     pub(super) source: &'a Source<'a>,
     pub(super) set: &'a ProviderSet<'a>,
-    pub(super) now: TimePoint,
 }
 
 impl Importer<'_> {
@@ -125,9 +123,8 @@ impl Importer<'_> {
         let observed = self.member.service(&derived);
         let is_supported = !self.lacks_families(shape);
         let service = is_supported.then(|| self.service(shape, &derived, owner));
-        let ports: Vec<_> = shape.ports.iter().map(import::port_shape).collect();
         let own = service.as_ref();
-        let offered = own.map(|service| service.ports_offered(observed, &derived, &ports));
+        let offered = own.map(|service| service.ports_offered(observed, &derived, &shape.ports));
         let (ports, problem) = offered.unwrap_or_default();
         let unready = match &service {
             None => Some(Unready::Families(shape.ip_families.clone())),
@@ -186,7 +183,7 @@ impl Importer<'_> {
             chooses,
             unreachable: &self.set.uses.standby,
             providers: &self.set.providers,
-            now: self.now,
+            now: self.source.now,
         };
         let tiers = match is_unknown {
             true => {

@@ -81,14 +81,8 @@ impl Importer<'_> {
     fn copies_beside(&self, wanted: WantedImport<'_>, outcomes: &mut Outcomes) -> DesiredCopies {
         let derived = self.key.derived();
         let observed = self.member.service(&derived);
-        let ports: Vec<_> = wanted
-            .shape
-            .ports
-            .iter()
-            .map(super::import::port_shape)
-            .collect();
         let theirs = DesiredService::Foreign;
-        let (ports, _) = theirs.ports_offered(observed, &derived, &ports);
+        let (ports, _) = theirs.ports_offered(observed, &derived, &wanted.shape.ports);
         let consumer = Consumer {
             name: self.name,
             network: &self.index.network(self.name),

@@ -13,12 +13,12 @@ mod shape;
 
 use causeway::domain::ClusterName;
 
-pub(crate) use self::conflict::{Conflict, Value as ConflictingValue, Words};
+pub(crate) use self::conflict::{Conflict, DEFAULT_POLICY, Value as ConflictingValue, Words};
 pub(crate) use self::export::Constituent;
 use self::export::Export;
 use self::exported::Exported;
 pub(crate) use self::exported::{ExportObstacle, NotExported};
-pub(crate) use self::shape::{ImportPort, ImportShape};
+pub(crate) use self::shape::ImportShape;
 use crate::observed::clusterset::{ExportView, recorded_size};
 
 /// All exports of a service, merged.

@@ -37,9 +37,23 @@ pub(super) struct Source<'a> {
     pub(super) unknown: Option<&'a [ClusterName]>,
     /// Controller that makes the imports.
     pub(super) importer: By,
+    /// Valid exports.
+    pub(super) constituents: &'a [Constituent<'a>],
+    pub(super) settings: &'a Settings,
+    pub(super) now: TimePoint,
 }
 
-impl Source<'_> {
+/// Policy for unreachable exporters, and whether the service is headless.
+pub(super) type Policy = (Option<Unreachable>, bool);
+
+/// Exporters whose slices are copied under one policy.
+pub(super) struct ProviderSet<'a> {
+    pub(super) providers: Vec<Provider<'a>>,
+    /// Use of each exporter.
+    pub(super) uses: ProviderUses,
+}
+
+impl<'a> Source<'a> {
     /// Returns how the member serves imports, or the reason why it imports nothing.
     pub(super) fn served(
         &self,
@@ -194,85 +208,28 @@ impl Source<'_> {
         };
         (policy, shape.is_some_and(|shape| shape.headless))
     }
-}
-
-/// Policy for unreachable exporters, and whether the service is headless.
-pub(super) type Policy = (Option<Unreachable>, bool);
-
-/// Exporters whose slices are copied under one policy.
-pub(super) struct ProviderSet<'a> {
-    policy: Policy,
-    pub(super) providers: Vec<Provider<'a>>,
-    /// Use of each exporter.
-    pub(super) uses: ProviderUses,
-}
-
-/// Exporters of one service by policy: one set, unless members recorded different policies.
-pub(super) struct ProviderSets<'a> {
-    settings: &'a Settings,
-    exports: &'a Exports<'a>,
-    constituents: &'a [Constituent<'a>],
-    now: TimePoint,
-    all: Vec<ProviderSet<'a>>,
-}
-
-impl<'a> ProviderSets<'a> {
-    pub(super) fn new(
-        settings: &'a Settings,
-        exports: &'a Exports<'a>,
-        constituents: &'a [Constituent<'a>],
-        now: TimePoint,
-    ) -> Self {
-        Self {
-            settings,
-            exports,
-            constituents,
-            now,
-            all: Vec::new(),
-        }
-    }
-
-    /// Returns the exporters under that policy.
-    pub(super) fn get(&mut self, source: &Source<'a>, policy: Policy) -> &ProviderSet<'a> {
-        let known = self.all.iter().position(|set| set.policy == policy);
-        let place = known.unwrap_or_else(|| {
-            let made = self.make(source, policy);
-            self.all.push(made);
-            self.all.len() - 1
-        });
-        &self.all[place]
-    }
-
-    /// Returns the time at which an unreachable exporter is demoted or withdrawn.
-    pub(super) fn again_at(&self) -> Option<TimePoint> {
-        let all = self.all.iter();
-        all.filter_map(|set| set.uses.again_at).min()
-    }
 
     /// Selects the valid exports, and the clusters whose export is unknown.
-    fn make(&self, source: &Source<'a>, policy: Policy) -> ProviderSet<'a> {
-        let index = source.index;
+    pub(super) fn providers(&self, (requested, headless): Policy) -> ProviderSet<'a> {
+        let (index, now) = (self.index, self.now);
         let exporters = self.constituents.iter().map(|export| export.cluster);
-        let exporters = exporters.chain(source.unknown.into_iter().flatten());
+        let exporters = exporters.chain(self.unknown.into_iter().flatten());
         let exporters = exporters.chain(self.exports.unknown());
-        let (requested, headless) = policy;
         let asked = UnreachablePolicy {
             requested,
             default: self.settings.unreachable,
             headless,
         };
-        let uses = ProviderUses::of(index, self.settings, asked, exporters, self.now);
+        let uses = ProviderUses::of(index, self.settings, asked, exporters, now);
         let valid = self.constituents.iter().filter_map(|export| {
-            let member = uses.member(index, source.key, export.cluster).ok()?;
+            let member = uses.member(index, self.key, export.cluster).ok()?;
             let ports = export.service.ports();
-            let provider = Provider::new(index, export.cluster, member, ports, self.now);
-            Some(provider)
+            Some(Provider::new(index, export.cluster, member, ports, now))
         });
         let unknown = self.exports.unknown();
         let unknown = unknown.filter(|name| uses.unused(name).is_none());
-        let unknown = unknown.map(|name| Provider::new(index, name, None, Vec::new(), self.now));
+        let unknown = unknown.map(|name| Provider::new(index, name, None, Vec::new(), now));
         ProviderSet {
-            policy,
             providers: valid.chain(unknown).collect(),
             uses,
         }

@@ -135,6 +135,27 @@ fn service_deleted_while_its_port_is_held_has_its_own_grace() {
 }
 
 #[test]
+fn service_that_comes_back_after_the_grace_exposes_no_port_that_it_lacks() {
+    let mut env = exposed(foo(), mcs("foo").port("http", 80));
+    env.off_hub(Kind::Service, "foo").settle();
+    env.pass(GRACE).forget_writes();
+    env.on_hub(service("foo").port("metrics", 9090)).settle();
+    assert_eq!(env.member_log(), Vec::<String>::new());
+    let message = "False PortNotFound: Service shop/foo has no port http 80; it has metrics 9090/TCP; the \
+                   missing ports are not offered to other clusters";
+    assert_eq!(env.says("foo", "Ready"), message);
+}
+
+#[test]
+fn deleted_service_of_which_nothing_was_exposed_holds_nothing() {
+    let mut env = exposed(foo(), mcs("foo").port("http", 80));
+    env.on_hub(service("foo").port("web", 80)).settle();
+    env.pass(GRACE).off_hub(Kind::Service, "foo").settle();
+    let message = "False ServiceNotFound: the hub has no Service shop/foo; nothing of it is offered to other clusters";
+    assert_eq!(env.says("foo", "Ready"), message);
+}
+
+#[test]
 fn deleted_external_name_leaves_the_members_as_they_are() {
     let external = serde_json::json!({"type": "ExternalName", "externalName": "example.com"});
     let mut env = exposed(foo(), mcs("foo"));
@@ -489,4 +510,25 @@ fn endpoints_move_after_a_restart_though_a_listed_port_is_missing() {
     env.pass(GRACE).restart().settle();
     env.on("member1", source("10.1.0.6")).settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.6"]);
+}
+
+#[test]
+fn restart_holds_a_renamed_port_beside_services_of_other_writers() {
+    for renamed in [
+        service("foo").port("web", 80),
+        placed(mcs("foo").port("web", 80)),
+    ] {
+        let mut env = env();
+        env.member("member1").member("member2").on_hub(foo());
+        env.on("member1", foo()).on("member2", foo());
+        env.on("member1", source("10.1.0.5"));
+        env.on_hub(placed(mcs("foo").port("http", 80))).settle();
+        assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+        env.forget_writes();
+        env.on_hub(renamed).restart().settle();
+        env.pass(ALMOST);
+        assert_eq!(env.member_log(), Vec::<String>::new());
+        env.pass(GRACE - ALMOST);
+        assert_eq!(env.copies("member2", "foo"), []);
+    }
 }

@@ -26,8 +26,6 @@ pub(crate) enum Unfit {
     TooManyEndpoints,
     /// Slices that Kubernetes maintains hold all of its endpoints.
     Redundant {
-        /// Slice that is copied in its place, by the address of each endpoint.
-        kept: Vec<(IpAddr, Arc<str>)>,
         /// Slice that differs on the readiness of an endpoint, if any does.
         disagreement: Option<Disagreement>,
     },
@@ -59,7 +57,7 @@ type Candidate<'a> = Result<&'a Arc<SourceSlice>, (Unfit, &'a Arc<SourceSlice>)>
 
 /// Lists the slices of a provider by name. A slice that cannot be copied is never redundant: no
 /// other slice holds content that nobody can read.
-pub(in crate::plan) fn candidates<'a>(
+pub(crate) fn candidates<'a>(
     member: &'a Member,
     key: &ServiceKey,
 ) -> impl Iterator<Item = (&'a Arc<str>, Candidate<'a>)> {
@@ -114,21 +112,13 @@ impl<'a> KeptByKubernetes<'a> {
         let is_held =
             |endpoint: SourceEndpoint<'_>| endpoint.addresses().all(|one| held.contains_key(&one));
         source.endpoints().all(is_held).then(|| {
-            let slice = |endpoint: &SourceEndpoint<'_>| held.get(&endpoint.address);
-            let kept = source.endpoints().filter_map(|endpoint| {
-                let (name, _) = slice(&endpoint)?;
-                Some((endpoint.address, Arc::clone(name)))
-            });
             let disagreement = source.endpoints().find_map(|endpoint| {
-                let (name, ready) = slice(&endpoint)?;
+                let (name, ready) = held.get(&endpoint.address)?;
                 (*ready != endpoint.is_ready()).then(|| Disagreement {
                     kept: Arc::clone(name),
                 })
             });
-            Unfit::Redundant {
-                kept: kept.collect(),
-                disagreement,
-            }
+            Unfit::Redundant { disagreement }
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use causeway::domain::{ClusterName, Consumers, Preference, Share, Unreachable};
 
 use super::export::Export;
-use super::shape::ImportPort;
+use crate::observed::service::PortShape;
 use crate::plan::capabilities::meant_by;
 use crate::reasons::Reason;
 
@@ -15,7 +15,7 @@ pub(crate) struct Conflict {
     /// Cluster of the oldest export, and its value, which is used.
     pub used: (ClusterName, Value),
     /// Ports that are imported besides those of the oldest export.
-    pub added: Vec<ImportPort>,
+    pub added: Vec<PortShape>,
     /// First clusters with other values, at most [`NAMED_AT_MOST`], and these values.
     pub others: Vec<(ClusterName, Value)>,
     /// Number of clusters with other values.
@@ -28,7 +28,7 @@ pub(crate) struct Conflict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// Ports of the Service.
-    Ports(Vec<ImportPort>),
+    Ports(Vec<PortShape>),
     /// Whether the Service is headless.
     Headless(bool),
     /// None or ClientIP.
@@ -70,7 +70,7 @@ pub(crate) struct Words {
 pub(crate) const NAMED_AT_MOST: usize = 3;
 
 /// Internal traffic policy of a Service that names none.
-const DEFAULT_POLICY: &str = "Cluster";
+pub(crate) const DEFAULT_POLICY: &str = "Cluster";
 
 type Texts = BTreeMap<String, String>;
 
@@ -98,7 +98,7 @@ impl Conflict {
 
 /// Finds the conflicts of exports, the first of which is the oldest. `ports` are the imported
 /// ports.
-pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict> {
+pub(super) fn find(exports: &[Export<'_>], ports: &[PortShape]) -> Vec<Conflict> {
     let Some((oldest, others)) = exports.split_first() else {
         return Vec::new();
     };
@@ -149,17 +149,17 @@ struct Exports<'e, 'a> {
 impl<'e, 'a> Exports<'e, 'a> {
     /// Finds a conflict between lists that differ, although ports that do not collide are imported,
     /// up to the maximum number.
-    fn ports(&self, imported: &[ImportPort]) -> Option<Conflict> {
+    fn ports(&self, imported: &[PortShape]) -> Option<Conflict> {
         let of = |export: &Export<'_>| export.ports().collect::<Vec<_>>();
         let own = of(self.oldest);
         let differs = |other: &Export<'_>| {
             let ports = of(other);
-            let all_in = |one: &[ImportPort], other: &[ImportPort]| {
+            let all_in = |one: &[PortShape], other: &[PortShape]| {
                 one.iter().all(|port| other.contains(port))
             };
             !all_in(&ports, &own) || !all_in(&own, &ports)
         };
-        let is_added = |port: &&ImportPort| own.iter().all(|own| own.port.id != port.port.id);
+        let is_added = |port: &&PortShape| own.iter().all(|own| own.port.id != port.port.id);
         let found = self.conflict(differs, |export| Value::Ports(of(export)))?;
         Some(Conflict {
             added: imported.iter().filter(is_added).cloned().collect(),

@@ -4,9 +4,9 @@ use causeway::api::multicluster::{ClusterSelector, ServiceExportSpec};
 use causeway::domain::{self, ClusterName, Consumers, Failover};
 
 use super::exported::Exported;
-use super::shape::{ImportPort, ImportShape};
+use super::shape::ImportShape;
 use crate::observed::clusterset::recorded_size;
-use crate::observed::service::{ServiceKind, ServiceView};
+use crate::observed::service::{PortShape, ServiceKind, ServiceView};
 use crate::plan::clusterset::precedence::Precedence;
 
 /// Valid export of a service. A cluster has at most one.
@@ -49,8 +49,9 @@ impl<'a> Export<'a> {
         self.service().shape.kind == ServiceKind::Headless
     }
 
-    pub(super) fn ports(&self) -> impl Iterator<Item = ImportPort> + use<'a> {
-        self.service().shape.ports.iter().map(ImportPort::of)
+    pub(super) fn ports(&self) -> impl Iterator<Item = PortShape> + use<'a> {
+        let ports = self.service().shape.ports.iter();
+        ports.map(|one| ImportShape::port(one.port.clone(), one.app_protocol.clone()))
     }
 
     /// Returns the failover that applies. The preference of a headless Service is ignored, because
@@ -70,7 +71,7 @@ impl<'a> Export<'a> {
         }
     }
 
-    pub(super) fn shape(&self, ports: Vec<ImportPort>) -> ImportShape {
+    pub(super) fn shape(&self, ports: Vec<PortShape>) -> ImportShape {
         ImportShape {
             labels: self.exported.labels.clone(),
             annotations: self.exported.annotations.clone(),

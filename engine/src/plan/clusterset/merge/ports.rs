@@ -1,6 +1,7 @@
 //! Union of the ports of several Services.
 
-use super::shape::{ImportPort, ImportShape};
+use super::shape::ImportShape;
+use crate::observed::service::PortShape;
 
 /// Maximum number of ports of an import to which younger exports add. With the longest names and
 /// application protocols that many use about 600 KB of a Service or ServiceImport, and API servers
@@ -14,8 +15,8 @@ pub(super) const UNION_MAX: usize = 1024;
 /// needs a name, so the name that it would receive is reserved from the start: a later port renames
 /// nothing but a port without a name.
 pub(super) fn extend(
-    union: &mut Vec<ImportPort>,
-    ports: impl IntoIterator<Item = ImportPort>,
+    union: &mut Vec<PortShape>,
+    ports: impl IntoIterator<Item = PortShape>,
     most: usize,
 ) {
     for port in ports {
@@ -29,7 +30,7 @@ pub(super) fn extend(
 }
 
 /// Returns the ports of a union. If there are several, all of them have names.
-pub(super) fn named(mut union: Vec<ImportPort>) -> Vec<ImportPort> {
+pub(super) fn named(mut union: Vec<PortShape>) -> Vec<PortShape> {
     if union.len() > 1 {
         for port in &mut union {
             port.port.name = name_among_others(port);
@@ -38,7 +39,7 @@ pub(super) fn named(mut union: Vec<ImportPort>) -> Vec<ImportPort> {
     union
 }
 
-fn collide(one: &ImportPort, other: &ImportPort) -> bool {
+fn collide(one: &PortShape, other: &PortShape) -> bool {
     let (of_one, of_other) = (&one.port, &other.port);
     let by_given_name = || match (of_one.name.is_empty(), of_other.name.is_empty()) {
         (false, false) => false,
@@ -49,7 +50,7 @@ fn collide(one: &ImportPort, other: &ImportPort) -> bool {
 }
 
 /// Returns the name of a port among others: its own, or `<protocol>-<number>`.
-fn name_among_others(port: &ImportPort) -> Box<str> {
+fn name_among_others(port: &PortShape) -> Box<str> {
     let port = &port.port;
     if port.name.is_empty() {
         let protocol = port.id.protocol.as_str().to_ascii_lowercase();

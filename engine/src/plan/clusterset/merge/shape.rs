@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::multicluster::ClusterSelector;
 use causeway::domain::{Consumers, Failover, ServicePort};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::observed::service::{PortShape, ServiceKind, ServiceView};
 
@@ -14,7 +15,7 @@ pub(crate) struct ImportShape {
     pub headless: bool,
     /// Ports: those of the oldest export in its order, then those that the next ones add. No two
     /// share a name, or a protocol and a number.
-    pub ports: Vec<ImportPort>,
+    pub ports: Vec<PortShape>,
     /// None or ClientIP.
     pub session_affinity: String,
     /// Time for which a client's session is bound to an endpoint, in seconds.
@@ -37,28 +38,18 @@ pub(crate) struct ImportShape {
     pub consumers: Consumers,
 }
 
-/// Port of an imported service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ImportPort {
-    /// Protocol, number and name.
-    pub port: ServicePort,
-    /// Application protocol.
-    pub app_protocol: Option<String>,
-}
-
-impl ImportPort {
-    /// Returns the imported port of a Service's port.
-    pub(crate) fn of(shape: &PortShape) -> Self {
-        Self {
-            port: shape.port.clone(),
-            app_protocol: shape.app_protocol.clone(),
+impl ImportShape {
+    /// Returns an imported port. Its target is its number: a derived Service selects no pods.
+    pub(crate) fn port(port: ServicePort, app_protocol: Option<String>) -> PortShape {
+        PortShape {
+            target: IntOrString::Int(i32::from(port.id.number)),
+            port,
+            app_protocol,
         }
     }
-}
 
-impl ImportShape {
     /// Returns the shape of an import of a Service with these ports.
-    pub(crate) fn of(service: &ServiceView, ports: Vec<ImportPort>) -> Self {
+    pub(crate) fn of(service: &ServiceView, ports: Vec<PortShape>) -> Self {
         let shape = &service.shape;
         Self {
             headless: shape.kind == ServiceKind::Headless,

@@ -3,7 +3,7 @@ use causeway::domain::{ClusterName, Consumers, Failover};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Constituent, ImportPort, ImportShape, Merged, merge};
+use super::{Constituent, ImportShape, Merged, merge};
 use crate::observed::service::ServiceView;
 use crate::plan::clusterset::precedence::Precedence;
 

@@ -9,8 +9,9 @@ use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
 use super::super::Conflict;
-use super::{Export, ImportPort, ImportShape, export, merged};
+use super::{Export, ImportShape, export, merged};
 use crate::messages::conflict::conflicts;
+use crate::observed::service::PortShape;
 
 const NAMES: [&str; 8] = ["", "", "http", "grpc", "tcp-80", "tcp-81", "udp-80", "dns"];
 
@@ -96,7 +97,7 @@ fn exports() -> impl Strategy<Value = Vec<Export>> {
 
 /// Returns the import's shape as the export of one cluster alone.
 fn as_export(shape: &ImportShape) -> Export {
-    let port = |port: &ImportPort| {
+    let port = |port: &PortShape| {
         let id = port.port.id;
         json!({"name": port.port.name, "port": id.number, "protocol": id.protocol.as_str(), "appProtocol": port.app_protocol})
     };
@@ -115,8 +116,8 @@ fn as_export(shape: &ImportShape) -> Export {
 }
 
 /// Returns ports without the names that they have only because there are several.
-fn unnamed(ports: &[ImportPort]) -> Vec<ImportPort> {
-    let without = |port: &ImportPort| {
+fn unnamed(ports: &[PortShape]) -> Vec<PortShape> {
+    let without = |port: &PortShape| {
         let mut port = port.clone();
         let nameless = ServicePort {
             name: "".into(),
@@ -176,7 +177,7 @@ proptest! {
         let nameless_is_there = unnamed(&ports).iter().any(|port| port.port.name.is_empty());
         for shape in exports.iter().flat_map(|export| &export.service.shape.ports) {
             let port = &shape.port;
-            let is_there = |other: &ImportPort| other.port.id == port.id || as_named(&other.port) == as_named(port);
+            let is_there = |other: &PortShape| other.port.id == port.id || as_named(&other.port) == as_named(port);
             let is_taken = ports.iter().any(is_there) || port.name.is_empty() && nameless_is_there;
             prop_assert!(is_taken, "{port:?} is missing from {ports:?}");
         }
