@@ -4,20 +4,40 @@ use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::client::Body;
 use serde_json::{Value, json};
+use tower::service_fn;
 
 use crate::cluster::access::Side;
 use crate::cluster::api_server::ApiServer;
 use crate::observe::connect::ConnectError;
 use crate::observe::service::{Held, Readings};
 
+/// Returns an API server at an address where nothing listens.
+pub(crate) fn unreachable(side: Side) -> ApiServer {
+    let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+    ApiServer::new(side, config).expect("a client")
+}
+
 /// Returns an API server whose requests `client` answers.
 pub(crate) fn server(side: Side, client: kube::Client) -> ApiServer {
-    let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
     ApiServer {
         client,
-        ..ApiServer::new(side, config).expect("a client")
+        ..unreachable(side)
     }
+}
+
+/// Returns an API server that answers each request with a status code and a body.
+pub(crate) fn answering<T: ToString>(
+    side: Side,
+    mut answer: impl FnMut(&http::Request<Body>) -> (u16, T) + Send + 'static,
+) -> ApiServer {
+    let answers = service_fn(move |request: http::Request<Body>| {
+        let (code, body) = answer(&request);
+        let body = Body::from(body.to_string().into_bytes());
+        std::future::ready(http::Response::builder().status(code).body(body))
+    });
+    server(side, kube::Client::new(answers, "default"))
 }
 
 pub(crate) fn ready(status: &str, reason: &str, message: &str) -> Value {

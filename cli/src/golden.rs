@@ -1,5 +1,5 @@
 //! Committed outputs of views. All views render one table of states, and tests compare the output
-//! byte for byte.
+//! byte for byte. A file holds each output once, after the names of all states that have it.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p kubectl-mcs --bins golden` rewrites the files.
 
@@ -202,8 +202,16 @@ pub(crate) fn both(text: &str, report: &impl Serialize) -> String {
 
 /// Compares named outputs with a committed file.
 pub(crate) fn check<'a>(view: &str, outputs: impl Iterator<Item = (&'a str, String)>) {
-    let outputs = outputs.map(|(name, output)| format!("=== {name}\n{output}"));
-    let text = outputs.collect::<Vec<_>>().join("\n");
+    let mut distinct: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, output) in outputs {
+        match distinct.iter_mut().find(|(known, _)| *known == output) {
+            Some((_, names)) => names.push(name),
+            None => distinct.push((output, vec![name])),
+        }
+    }
+    let blocks = distinct.iter();
+    let blocks = blocks.map(|(output, names)| format!("=== {}\n{output}", names.join("\n=== ")));
+    let text = blocks.collect::<Vec<_>>().join("\n");
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/golden");
     let file = directory.join(format!("{view}.txt"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {

@@ -592,11 +592,7 @@ mod tests {
     use tower::{BoxError, service_fn};
 
     use super::*;
-
-    fn server() -> ApiServer {
-        let config = Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
-        ApiServer::new(Side::Hub, config).expect("a client")
-    }
+    use crate::fixtures::unreachable;
 
     fn answered(code: u16) -> RequestError {
         answered_with(code, "no")
@@ -604,7 +600,7 @@ mod tests {
 
     fn answered_with(code: u16, message: &str) -> RequestError {
         let status = kube::core::Status::failure(message, "Reason").with_code(code);
-        server().failure(&kube::Error::Api(status.boxed()))
+        unreachable(Side::Hub).failure(&kube::Error::Api(status.boxed()))
     }
 
     #[tokio::test]
@@ -675,8 +671,8 @@ mod tests {
             ),
             ("my svc", "invalid uri character"),
         ] {
-            let services = server().within::<Service>("shop");
-            let error = server().request(services.get(name)).await;
+            let services = unreachable(Side::Hub).within::<Service>("shop");
+            let error = unreachable(Side::Hub).request(services.get(name)).await;
             let error = error.expect_err("no request");
             assert_eq!(error.exit_code(), PROBLEM, "{error}");
             let text = format!("cannot send this request to the hub: {why}");
@@ -691,7 +687,7 @@ mod tests {
             Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(body))))
         });
         let client = Client::new(BoundAnswers(endless), "default");
-        let server = ApiServer::by(Side::Member, client, server().config);
+        let server = ApiServer::by(Side::Member, client, unreachable(Side::Hub).config);
         let services = server.all::<Service>();
         let parameters = WatchParams::default();
         let events = server.request(services.watch(&parameters, "0")).await;
@@ -705,7 +701,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_closed_port_reads_as_connection_refused() {
-        let error = server().uid().await.expect_err("nothing listens there");
+        let server = unreachable(Side::Hub);
+        let error = server.uid().await.expect_err("nothing listens there");
         let text = error.to_string();
         assert!(
             text.starts_with("cannot reach the hub at https://127.0.0.1:1: "),

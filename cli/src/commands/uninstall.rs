@@ -571,27 +571,22 @@ async fn remove_definition(
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use causeway::api::labels;
-    use http_body_util::Full;
     use serde_json::json;
-    use tower::{BoxError, service_fn};
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{cluster, ready, server};
+    use crate::fixtures::{answering, cluster, ready};
 
     #[tokio::test]
     async fn renewal_by_a_late_clock_proves_that_the_controller_runs() {
         let mut second = 0;
-        let answer = service_fn(move |_: http::Request<kube::client::Body>| {
+        let hub = answering(Side::Hub, move |_| {
             second += 1;
             let renewed = format!("2000-01-01T00:00:{second:02}.000000Z");
             let spec = json!({"holderIdentity": "a", "renewTime": renewed});
-            let lease = json!({"metadata": {}, "spec": spec}).to_string();
-            async move { Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(lease)))) }
+            (200, json!({"metadata": {}, "spec": spec}))
         });
-        let hub = server(Side::Hub, kube::Client::new(answer, "default"));
         let mut kept = cluster("a", json!([]));
         kept.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
         let served = Served {

@@ -1,34 +1,49 @@
 //! Objects of hub and members as the watches report them, and the part that belongs to one service.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use causeway::api::bounds::LABEL;
 use causeway::domain::{self, ClusterName, ServiceKey};
 use causeway_engine::model::HubNamespace;
+use tokio::sync::mpsc;
 
 use super::connect::ConnectError;
 use super::hub::Hub;
-use super::member::{Id, Member};
-use super::reader::Apply;
+use super::member::Member;
+use super::reader::{Apply, Outlet};
 use super::service::{HubImports, HubNamespaces, Readings, Snapshot};
 use super::touched::Touched;
 use crate::cluster::karmada::Work;
-use crate::observe::networking::is_by_node_ports;
+use crate::observe::networking::{by_node_ports, is_by_node_ports};
 
 /// Observed state of the hub and of all members.
 #[derive(Default)]
 pub(crate) struct Fleet {
     pub hub: Hub,
     pub members: BTreeMap<String, Member>,
-    /// Whether the set of members with required Nodes may have changed since the last check.
-    pub node_needs_changed: bool,
 }
 
 /// Change of the observed state, applied by its owner.
 pub(crate) enum Change {
     Hub(Apply<Hub>),
     /// Change of a member, identified by its name and engagement number.
-    Member(Id, Apply<Member>),
+    Member((Arc<str>, u64), Apply<Member>),
+}
+
+/// Returns the outlet of a part into the channel of all. The receiver is gone only at the end of
+/// the command.
+pub(super) fn outlet<V: 'static>(
+    changes: &mpsc::Sender<Change>,
+    change: impl Fn(Apply<V>) -> Change + Send + Sync + 'static,
+) -> Outlet<V> {
+    let changes = changes.clone();
+    Arc::new(move |apply| {
+        let (changes, change) = (changes.clone(), change(apply));
+        Box::pin(async move {
+            changes.send(change).await.ok();
+        })
+    })
 }
 
 impl Fleet {
@@ -48,23 +63,23 @@ impl Fleet {
         }
     }
 
-    /// Whether the Nodes of a member are required: its Cluster, a MultiClusterService that it
-    /// provides, or one of its exports selects node ports.
-    pub(crate) fn needs_nodes(&self, name: &str) -> bool {
-        let provides = |key: &ServiceKey| {
-            let desired = self.hub.desired.get(key);
-            let name = ClusterName::try_from(name).ok();
-            desired
-                .zip(name)
-                .is_some_and(|(desired, name)| desired.providers.includes(&name))
+    /// Returns the members whose Nodes are required: their Cluster, a MultiClusterService that they
+    /// provide, or one of their exports selects node ports.
+    pub(super) fn need_nodes(&self) -> BTreeSet<String> {
+        let hub = &self.hub;
+        let services = by_node_ports(&hub.mcs, &hub.namespaces);
+        let services: Vec<_> = services.filter_map(|key| hub.desired.get(key)).collect();
+        let provides = |name: &str| {
+            let name = ClusterName::try_from(name);
+            let mut services = services.iter();
+            name.is_ok_and(|name| services.any(|desired| desired.providers.includes(&name)))
         };
-        let key = name.to_owned();
-        self.hub.clusters.of(&key).any(is_by_node_ports)
-            || self.hub.by_node_ports.iter().any(provides)
-            || self
-                .members
-                .get(name)
-                .is_some_and(|member| !member.by_node_ports.is_empty())
+        let members = self.members.iter().filter(|(name, member)| {
+            hub.clusters.of(name).any(is_by_node_ports)
+                || provides(name)
+                || member.exports_by_node_ports()
+        });
+        members.map(|(name, _)| name.clone()).collect()
     }
 
     /// Whether the service has an exposure: a MultiClusterService, an export or an import.
@@ -75,14 +90,16 @@ impl Fleet {
     /// Whether a member exports or imports the service.
     pub(crate) fn is_exported(&self, key: &ServiceKey) -> bool {
         let mut members = self.members.values();
-        members.any(|member| member.exports.has(key) || member.imports.has(key))
+        members.any(|member| member.exposes(key))
     }
 
     /// Returns every service that has an exposure.
     pub(crate) fn exposed(&self) -> BTreeSet<ServiceKey> {
         let members = self.members.values();
-        let exported =
-            members.flat_map(|member| member.exports.keys().chain(member.imports.keys()));
+        let exported = members.flat_map(|member| {
+            let imported = member.imports.objects.keys();
+            member.exports.objects.keys().chain(imported)
+        });
         self.hub.mcs.keys().chain(exported).cloned().collect()
     }
 
@@ -137,9 +154,10 @@ impl Fleet {
 
     /// Returns the ServiceImports of a service on the hub.
     fn imports(&self, key: &ServiceKey) -> HubImports {
-        match self.hub.imports_unread() {
+        let imports = &self.hub.imports;
+        match imports.refusal() {
             Some(why) => Err(why.clone()),
-            None => Ok(self.hub.imports.of(key).map(|_| key.clone()).collect()),
+            None => Ok(imports.objects.of(key).map(|_| key.clone()).collect()),
         }
     }
 
@@ -189,7 +207,7 @@ impl Fleet {
     ) -> (Readings, BTreeMap<String, ConnectError>) {
         let mut lost = BTreeMap::new();
         for (name, member) in &self.members {
-            if !member.exports.has(key) && !member.imports.has(key) {
+            if !member.exposes(key) {
                 continue;
             }
             let last = Ok(member.last_exported(key));
@@ -240,97 +258,89 @@ impl Part<'_> {
 
 #[cfg(test)]
 mod tests {
-    use causeway::api::{Cluster, MultiClusterService, labels};
-    use k8s_openapi::api::core::v1::Namespace;
+    use causeway::api::labels;
     use k8s_openapi::api::discovery::v1::EndpointSlice;
     use kube::runtime::watcher::Event;
+    use serde::de::DeserializeOwned;
     use serde_json::json;
 
     use super::*;
     use crate::fixtures::{cross, export, service, synced};
-    use crate::observe::hub::{self, NamespaceMeta};
-    use crate::observe::member;
-
-    fn apply_cluster(fleet: &mut Fleet, cluster: Cluster) {
-        let touched = hub::clusters(&mut fleet.hub, Event::Apply(cluster));
-        fleet.node_needs_changed |= touched.node_needs;
-    }
-
-    fn apply_mcs(fleet: &mut Fleet, event: Event<MultiClusterService>) {
-        let touched = hub::multi_cluster_services(&mut fleet.hub, event);
-        fleet.node_needs_changed |= touched.node_needs;
-    }
+    use crate::observe::fixtures::from;
+    use crate::observe::{hub, member};
 
     fn slice_of(service: &str) -> EndpointSlice {
         let labels = json!({ "kubernetes.io/service-name": service });
         let metadata = json!({ "name": "foo-1", "namespace": "shop", "labels": labels });
-        serde_json::from_value(json!({
-            "metadata": metadata, "addressType": "IPv4", "endpoints": [],
-        }))
-        .expect("an EndpointSlice")
+        from(json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": [] }))
+    }
+
+    fn namespace<K: DeserializeOwned>(
+        version: &str,
+        annotations: Option<BTreeMap<String, String>>,
+    ) -> Event<K> {
+        let metadata = json!({
+            "name": "shop", "resourceVersion": version, "annotations": annotations,
+        });
+        Event::Apply(from(json!({ "metadata": metadata })))
     }
 
     #[test]
     fn nodes_are_needed_where_an_object_names_node_ports() {
         let reach = |reach: &str| Some([(labels::REACH.to_owned(), reach.to_owned())].into());
-        let needs = |state: &mut Fleet| {
-            let changed = std::mem::take(&mut state.node_needs_changed);
-            let names = ["a", "b", "c", "d"].into_iter();
-            let names: Vec<_> = names.filter(|name| state.needs_nodes(name)).collect();
-            changed.then(|| names.join(" "))
+        let needs = |state: &Fleet, touched: Touched| {
+            assert!(touched.node_needs);
+            Vec::from_iter(state.need_nodes()).join(" ")
+        };
+        let exports = |state: &mut Fleet, name: &str, export| {
+            let member = state.members.get_mut(name).expect("a member");
+            member.exports.apply(Event::Apply(export))
         };
         let mut state = Fleet::default();
         for name in ["a", "b", "c", "d"] {
             state.members.insert(name.to_owned(), Member::new(1));
-            apply_cluster(&mut state, synced(name));
+            hub::clusters(&mut state.hub, Event::Apply(synced(name)));
         }
-        assert_eq!(needs(&mut state).as_deref(), Some(""));
+        assert!(state.need_nodes().is_empty());
         let mut cluster = synced("a");
         cluster.metadata.resource_version = Some("2".to_owned());
         cluster.metadata.annotations = reach("node-ports=external");
-        apply_cluster(&mut state, cluster);
-        let mut foo = service("foo", cross(&["b"], &["d"]), json!([]));
-        apply_mcs(&mut state, Event::Apply(foo.clone()));
-        assert_eq!(needs(&mut state).as_deref(), Some("a"));
+        hub::clusters(&mut state.hub, Event::Apply(cluster));
+        let plain = service("foo", cross(&["b"], &["d"]), json!([]));
+        let mut foo = plain.clone();
         foo.metadata.resource_version = Some("2".to_owned());
         foo.metadata.annotations = reach("node-ports");
-        apply_mcs(&mut state, Event::Apply(foo.clone()));
-        assert_eq!(needs(&mut state).as_deref(), Some("a b"));
+        for (event, needed) in [
+            (Event::Apply(plain.clone()), "a"),
+            (Event::Apply(foo.clone()), "a b"),
+            (Event::Delete(foo), "a"),
+            (Event::Apply(plain), "a"),
+        ] {
+            let touched = hub::multi_cluster_services(&mut state.hub, event);
+            assert_eq!(needs(&state, touched), needed);
+        }
         let mut bar = export("bar", json!([]));
         bar.metadata.annotations = reach("node-ports");
-        let member = state.members.get_mut("c").expect("a member");
-        let touched = member::exports(member, Event::Apply(bar));
-        assert!(touched.node_needs && state.needs_nodes("c"));
-        apply_mcs(&mut state, Event::Delete(foo));
-        assert_eq!(needs(&mut state).as_deref(), Some("a c"));
-        let foo = service("foo", cross(&["b"], &["d"]), json!([]));
-        apply_mcs(&mut state, Event::Apply(foo));
-        assert_eq!(needs(&mut state), None);
-        let mut namespace: NamespaceMeta =
-            serde_json::from_value(json!({ "metadata": { "name": "shop" } })).expect("a Namespace");
-        namespace.metadata.annotations = reach("node-ports");
-        let touched = hub::namespaces(&mut state.hub, Event::Apply(namespace));
+        let touched = exports(&mut state, "c", bar);
+        assert_eq!(needs(&state, touched), "a c");
+        let touched = hub::namespaces(&mut state.hub, namespace("1", reach("node-ports")));
         assert!(touched.services.contains(&ServiceKey::new("shop", "foo")));
-        state.node_needs_changed |= touched.node_needs;
-        assert_eq!(needs(&mut state).as_deref(), Some("a b c"));
+        assert_eq!(needs(&state, touched), "a b c");
         let mut own = export("baz", json!([]));
         own.metadata.annotations = reach("cluster-ip");
-        let member = state.members.get_mut("d").expect("a member");
-        member::exports(member, Event::Apply(own));
-        let in_member = |version: &str, reach| {
-            let metadata = json!({ "name": "shop", "resourceVersion": version });
-            let mut namespace: Namespace =
-                serde_json::from_value(json!({ "metadata": metadata })).expect("a Namespace");
-            namespace.metadata.annotations = reach;
-            Event::Apply(namespace)
+        exports(&mut state, "d", own);
+        let in_member = |state: &mut Fleet, version: &str, reach| {
+            let member = state.members.get_mut("d").expect("a member");
+            member::namespaces(member, namespace(version, reach))
         };
-        member::namespaces(member, in_member("1", reach("node-ports")));
-        assert!(member.by_node_ports.is_empty(), "the export has its own");
-        member::exports(member, Event::Apply(export("qux", json!([]))));
-        let touched = member::namespaces(member, in_member("2", None));
-        assert!(touched.node_needs && member.by_node_ports.is_empty());
-        let touched = member::namespaces(member, in_member("3", reach("node-ports")));
-        assert!(touched.node_needs && state.needs_nodes("d"));
+        let touched = in_member(&mut state, "1", reach("node-ports"));
+        assert_eq!(needs(&state, touched), "a b c", "the export has its own");
+        let touched = exports(&mut state, "d", export("qux", json!([])));
+        assert_eq!(needs(&state, touched), "a b c d");
+        let touched = in_member(&mut state, "2", None);
+        assert_eq!(needs(&state, touched), "a b c");
+        let touched = in_member(&mut state, "3", reach("node-ports"));
+        assert_eq!(needs(&state, touched), "a b c d");
     }
 
     #[test]
@@ -340,7 +350,7 @@ mod tests {
             state.members.insert(name.to_owned(), Member::new(1));
         }
         let foo = service("foo", cross(&["a"], &["b"]), json!([]));
-        apply_mcs(&mut state, Event::Apply(foo));
+        hub::multi_cluster_services(&mut state.hub, Event::Apply(foo));
         let key = ServiceKey::new("shop", "foo");
         let parts = |state: &Fleet| {
             let names = ["a", "b", "c", "d"].into_iter();
@@ -367,7 +377,8 @@ mod tests {
         fleet.members.insert("a".to_owned(), Member::new(2));
         let exported = |engagement| {
             let apply = |member: &mut Member| {
-                member::exports(member, Event::Apply(export("foo", json!([]))))
+                let foo = export("foo", json!([]));
+                member.exports.apply(Event::Apply(foo))
             };
             Change::Member(("a".into(), engagement), Box::new(apply))
         };

@@ -9,15 +9,14 @@ use kube::ResourceExt as _;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-use super::fleet::{Change, Fleet};
-use super::hub::{self, Hub};
+use super::fleet::{Change, Fleet, outlet};
+use super::hub;
 use super::member::{Engaged, Member, Settings};
-use super::reader::Sent;
 use super::scope::Scope;
 use super::touched::Touched;
 use crate::cluster::api_server::ApiServer;
 
-/// Capacity of the channels of pending changes. Further changes wait at the API servers.
+/// Capacity of the channel of pending changes. Further changes wait at the API servers.
 const CHANGES: usize = 1024;
 /// Maximum number of members that connect concurrently. The limit applies once to credentials on
 /// the hub and once to kubeconfigs.
@@ -27,12 +26,15 @@ const CONNECTING: usize = 16;
 pub(crate) struct Follow {
     pub fleet: Fleet,
     settings: Settings,
+    changes: mpsc::Sender<Change>,
     /// Relevant parts of all Clusters.
     known: BTreeMap<String, Cluster>,
     /// Followed members, with the Clusters that led to the connections.
     engaged: BTreeMap<String, (Cluster, Engaged)>,
     /// Number of the last engagement.
     last: u64,
+    /// Whether the set of members with required Nodes may have changed since the last check.
+    node_needs_changed: bool,
     hub: AbortHandle,
 }
 
@@ -42,56 +44,29 @@ impl Drop for Follow {
     }
 }
 
-/// Changes of the observed state, as received.
-pub(crate) struct Changes {
-    hub: mpsc::Receiver<Sent<Hub>>,
-    members: mpsc::Receiver<Sent<Member>>,
-}
-
-impl Changes {
-    /// Receives the next change. Returns `None` once the watches have ended.
-    pub(crate) async fn recv(&mut self) -> Option<Change> {
-        tokio::select! {
-            Some(((), apply)) = self.hub.recv() => Some(Change::Hub(apply)),
-            Some((id, apply)) = self.members.recv() => Some(Change::Member(id, apply)),
-            else => None,
-        }
-    }
-
-    /// Returns a received change without waiting.
-    pub(crate) fn received(&mut self) -> Option<Change> {
-        if let Ok(((), apply)) = self.hub.try_recv() {
-            return Some(Change::Hub(apply));
-        }
-        let (id, apply) = self.members.try_recv().ok()?;
-        Some(Change::Member(id, apply))
-    }
-}
+/// Changes of the observed state. Ends once the watches have ended.
+pub(crate) type Changes = mpsc::Receiver<Change>;
 
 /// Follows the objects of a scope on the hub and in every member. The caller applies the returned
 /// changes.
 pub(crate) fn follow(hub: ApiServer, scope: Scope) -> (Follow, Changes) {
-    let (sender, of_hub) = mpsc::channel(CHANGES);
-    let (changes, of_members) = mpsc::channel(CHANGES);
-    let received = Changes {
-        hub: of_hub,
-        members: of_members,
-    };
-    let watches = tokio::spawn(hub::run(hub.clone(), scope.clone(), sender));
+    let (changes, received) = mpsc::channel(CHANGES);
+    let watches = hub::run(hub.clone(), scope.clone(), outlet(&changes, Change::Hub));
     let settings = Settings {
         hub,
         scope,
-        changes,
         connecting: Arc::new(Semaphore::new(CONNECTING)),
         by_kubeconfig: Arc::new(Semaphore::new(CONNECTING)),
     };
     let follow = Follow {
         fleet: Fleet::default(),
         settings,
+        changes,
         known: BTreeMap::new(),
         engaged: BTreeMap::new(),
         last: 0,
-        hub: watches.abort_handle(),
+        node_needs_changed: false,
+        hub: tokio::spawn(watches).abort_handle(),
     };
     (follow, received)
 }
@@ -105,10 +80,10 @@ impl Follow {
     /// Applies a change. Starts and ends watches of members according to changed Clusters.
     pub(crate) fn apply(&mut self, change: Change) -> Touched {
         let mut touched = self.fleet.apply(change);
-        self.fleet.node_needs_changed |= touched.node_needs;
         for name in &touched.clusters {
             touched.all |= self.cluster_changed(name);
         }
+        self.node_needs_changed |= touched.node_needs || touched.all;
         touched
     }
 
@@ -129,7 +104,10 @@ impl Follow {
                 if !engaged.is_some_and(|(known, _)| leads_to_the_same(known, cluster)) {
                     let is_same = engaged.is_some_and(|(known, _)| known.uid() == cluster.uid());
                     self.last += 1;
-                    let engaged = Engaged::new(&self.settings, cluster, self.last);
+                    let id = (Arc::from(name), self.last);
+                    let change = move |apply| Change::Member(id.clone(), apply);
+                    let outlet = outlet(&self.changes, change);
+                    let engaged = Engaged::new(&self.settings, cluster, outlet);
                     self.engaged
                         .insert(name.to_owned(), (cluster.clone(), engaged));
                     let members = &mut self.fleet.members;
@@ -161,17 +139,14 @@ impl Follow {
 
     /// Follows the Nodes of exactly those members whose Nodes are required.
     pub(crate) fn follow_needed_nodes(&mut self) {
-        if !std::mem::take(&mut self.fleet.node_needs_changed) {
+        if !std::mem::take(&mut self.node_needs_changed) {
             return;
         }
-        let names: Vec<_> = self.fleet.members.keys().cloned().collect();
-        for name in names {
-            let needed = self.fleet.needs_nodes(&name);
-            let engaged = self.engaged.get(&name);
-            if engaged.is_some_and(|(_, engaged)| engaged.follow_nodes(needed))
-                && !needed
-                && let Some(member) = self.fleet.members.get_mut(&name)
-            {
+        let need_nodes = self.fleet.need_nodes();
+        for (name, member) in &mut self.fleet.members {
+            let needed = need_nodes.contains(name);
+            let engaged = self.engaged.get(name);
+            if engaged.is_some_and(|(_, engaged)| engaged.follow_nodes(needed)) && !needed {
                 member.drop_nodes();
             }
         }
@@ -213,16 +188,14 @@ mod tests {
     use kube::runtime::watcher::Event;
     use serde_json::json;
 
-    use super::super::member;
+    use super::super::hub::Hub;
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{cluster, condition, export, synced};
+    use crate::fixtures::{cluster, condition, export, synced, unreachable};
 
     #[tokio::test]
     async fn member_at_another_address_retains_its_exports_until_a_list() {
-        let config = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let server = ApiServer::new(Side::Hub, config).expect("a client");
-        let (mut follow, _changes) = follow(server, Scope::default());
+        let (mut follow, _changes) = follow(unreachable(Side::Hub), Scope::default());
         let mut joined = |uid: &str, address: &str| {
             let mut one = synced("a");
             one.metadata.uid = Some(uid.to_owned());
@@ -230,16 +203,17 @@ mod tests {
             one.spec.api_endpoint = Some(address.to_owned());
             let apply = move |hub: &mut Hub| hub::clusters(hub, Event::Apply(one));
             follow.apply(Change::Hub(Box::new(apply)));
+            assert!(std::mem::take(&mut follow.node_needs_changed));
             let key = ServiceKey::new("shop", "foo");
             let a = follow.fleet.members.get_mut("a").expect("a member");
-            let before = (a.engagement, a.exports.has(&key));
+            let before = (a.engagement, a.exports.objects.has(&key));
             if a.engagement == 1 {
-                member::exports(a, Event::Apply(export("foo", json!([]))));
+                a.exports.apply(Event::Apply(export("foo", json!([]))));
             }
             if a.engagement == 2 {
-                member::exports(a, Event::InitDone);
-                assert!(!a.exports.has(&key), "the list lacks it");
-                member::exports(a, Event::Apply(export("foo", json!([]))));
+                a.exports.apply(Event::InitDone);
+                assert!(!a.exports.objects.has(&key), "the list lacks it");
+                a.exports.apply(Event::Apply(export("foo", json!([]))));
             }
             before
         };

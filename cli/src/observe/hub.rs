@@ -2,7 +2,7 @@
 
 mod names;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
@@ -10,21 +10,18 @@ use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::jiff::Timestamp;
-use kube::Api;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
-use tokio::sync::mpsc;
 
 use self::names::Names;
 use super::link::{Kind, Link};
-use super::networking::selects_node_ports;
-use super::pace::{self, Broken, Ended, LOOK_AGAIN, Pace};
-use super::reader::{Reader, Sent, Served, View};
+use super::pace::{self, Broken, Ended, Pace};
+use super::reader::{Followed, Outlet, Reader, View};
 use super::scope::{Breadth, Scope};
-use super::store::{Store, key_of, name_of, note_reach};
+use super::store::{Store, key_of, name_of};
 use super::touched::Touched;
-use crate::cluster::api_server::{ApiServer, RequestError, allowed};
+use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::karmada::{self, Work};
 
 /// Metadata of Karmada's Work.
@@ -45,8 +42,6 @@ pub(crate) struct Hub {
     pub mcs: Store<ServiceKey, MultiClusterService>,
     /// Valid MultiClusterServices.
     pub desired: HashMap<ServiceKey, domain::MultiClusterService>,
-    /// MultiClusterServices whose providers are reached by node ports from other networks.
-    pub by_node_ports: BTreeSet<ServiceKey>,
     pub services: Store<ServiceKey, Service>,
     /// Namespaces, which have defaults for MultiClusterServices.
     pub namespaces: Store<String, NamespaceMeta>,
@@ -57,10 +52,8 @@ pub(crate) struct Hub {
     pub may_list_clusters: bool,
     /// List of the Clusters, shared by all snapshots.
     pub all_clusters: Arc<Vec<Cluster>>,
-    pub exports: Store<ServiceKey, ServiceExport>,
-    pub imports: Store<ServiceKey, ServiceImport>,
-    /// Kinds of the Multi-Cluster Services API that the user may not read, with the reasons.
-    refused: BTreeMap<Kind, String>,
+    pub exports: Followed<ServiceExport, String>,
+    pub imports: Followed<ServiceImport, String>,
     /// Names in DNS.
     names: Names,
     pub works: Store<ServiceKey, WorkMeta>,
@@ -77,16 +70,14 @@ impl Default for Hub {
             karmada: false,
             mcs: Store::new(key_of),
             desired: HashMap::new(),
-            by_node_ports: BTreeSet::new(),
             services: Store::new(key_of),
             namespaces: Store::new(name_of),
             namespaces_unread: None,
             clusters: Store::new(name_of),
             may_list_clusters: true,
             all_clusters: Arc::default(),
-            exports: Store::new(key_of),
-            imports: Store::new(key_of),
-            refused: BTreeMap::new(),
+            exports: Followed::new(),
+            imports: Followed::new(),
             names: Names::default(),
             works: works(),
             works_unread: false,
@@ -95,32 +86,21 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// Records the refused read of a kind, or removes the record. Returns true if that is a change.
-    fn refuse(&mut self, kind: Kind, refused: Option<RequestError>) -> bool {
-        let refused = refused.map(|why| why.to_string());
-        let before = match refused.clone() {
-            Some(why) => self.refused.insert(kind, why),
-            None => self.refused.remove(&kind),
-        };
-        before != refused
-    }
-
     /// Returns the reason that exports or imports of the hub are unknown.
     pub(crate) fn clusterset_unread(&self) -> Option<&String> {
-        self.refused.values().next()
-    }
-
-    /// Returns the reason that imports of the hub are unknown.
-    pub(super) fn imports_unread(&self) -> Option<&String> {
-        self.refused.get(&Kind::ServiceImport)
+        self.exports.refusal().or(self.imports.refusal())
     }
 }
 
 impl View for Hub {
-    type Id = ();
+    type Refusal = String;
 
     fn link(&mut self) -> &mut Link {
         &mut self.link
+    }
+
+    fn refusal(why: RequestError) -> String {
+        why.to_string()
     }
 }
 
@@ -145,22 +125,12 @@ pub(super) fn multi_cluster_services(hub: &mut Hub, event: Event<MultiClusterSer
     }
     let mut services = hub.note_names(&changed);
     services.retain(|key| hub.mcs.has(key));
-    let node_needs = note_hub_reach(hub, &changed);
+    let node_needs = !changed.is_empty();
     services.extend(changed);
     Touched {
         node_needs,
         ..Touched::services(services)
     }
-}
-
-/// Records which of the changed MultiClusterServices select node ports, by their own annotation or
-/// by that of their Namespace. Returns true if one does or did.
-fn note_hub_reach(hub: &mut Hub, changed: &BTreeSet<ServiceKey>) -> bool {
-    note_reach(&mut hub.by_node_ports, changed, |key| {
-        let namespace = key.namespace.to_string();
-        let mut services = hub.mcs.of(key);
-        services.any(|mcs| selects_node_ports(mcs, hub.namespaces.of(&namespace)))
-    })
 }
 
 /// Applies an event of Namespaces.
@@ -173,7 +143,7 @@ pub(super) fn namespaces(hub: &mut Hub, event: Event<NamespaceMeta>) -> Touched 
     let services = services.cloned().collect();
     Touched {
         all: was_unread,
-        node_needs: note_hub_reach(hub, &services),
+        node_needs: !changed.is_empty(),
         ..Touched::services(services)
     }
 }
@@ -185,7 +155,6 @@ pub(super) fn clusters(hub: &mut Hub, event: Event<Cluster>) -> Touched {
         hub.all_clusters = Arc::new(hub.clusters.all().cloned().collect());
     }
     Touched {
-        node_needs: !clusters.is_empty(),
         clusters,
         ..Touched::default()
     }
@@ -193,33 +162,6 @@ pub(super) fn clusters(hub: &mut Hub, event: Event<Cluster>) -> Touched {
 
 fn services(hub: &mut Hub, event: Event<Service>) -> Touched {
     Touched::services(hub.services.apply(event))
-}
-
-fn imports(hub: &mut Hub, event: Event<ServiceImport>) -> Touched {
-    Touched::services(hub.imports.apply(event))
-}
-
-fn imports_served(hub: &mut Hub, served: Served) -> Touched {
-    let mut touched = Touched::default();
-    if !matches!(served, Ok(Some(_))) {
-        touched = Touched::services(hub.imports.replace(Vec::new()));
-    }
-    touched.link = hub.refuse(Kind::ServiceImport, served.err());
-    touched.all = touched.link;
-    touched
-}
-
-fn exports(hub: &mut Hub, event: Event<ServiceExport>) -> Touched {
-    Touched::services(hub.exports.apply(event))
-}
-
-fn exports_served(hub: &mut Hub, served: Served) -> Touched {
-    let mut touched = Touched::default();
-    if !matches!(served, Ok(Some(_))) {
-        touched = Touched::services(hub.exports.replace(Vec::new()));
-    }
-    touched.link = hub.refuse(Kind::ServiceExport, served.err());
-    touched
 }
 
 fn works_changed(hub: &mut Hub, event: Event<WorkMeta>) -> Touched {
@@ -231,12 +173,11 @@ fn works_changed(hub: &mut Hub, event: Event<WorkMeta>) -> Touched {
 }
 
 /// Follows the hub, and reconnects after each end of a connection.
-pub(super) async fn run(server: ApiServer, scope: Scope, changes: mpsc::Sender<Sent<Hub>>) {
-    let reader = Reader::<Hub> {
+pub(super) async fn run(server: ApiServer, scope: Scope, outlet: Outlet<Hub>) {
+    let reader = Reader {
         server: &server,
         scope: &scope,
-        changes: &changes,
-        id: (),
+        outlet: &outlet,
     };
     let mut pace = Pace::new();
     loop {
@@ -272,10 +213,6 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
         Err(RequestError::NotAllowed { .. }) => false,
         answer => answer?,
     };
-    let serves_works = match karmada {
-        true => works_served(server).await?,
-        false => Works::NotServed,
-    };
     // Without the hub's UID only objects of other hubs become indistinguishable.
     let uid = server.uid().await.ok();
     let kinds = [
@@ -284,20 +221,22 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
         Kind::Cluster,
         Kind::Namespace,
         Kind::ServiceImport,
-        Kind::Work,
     ];
     let kinds: Vec<_> = kinds
         .into_iter()
+        .chain(karmada.then_some(Kind::Work))
         .chain(names::kinds(reader.scope))
         .collect();
     let begin = move |hub: &mut Hub| {
         hub.link.begin(&kinds);
         let is_same = hub.uid == uid && hub.karmada == karmada;
         (hub.uid, hub.karmada) = (uid, karmada);
-        Touched {
-            all: !is_same,
-            ..Touched::default()
-        }
+        let mut touched = match karmada {
+            true => Touched::default(),
+            false => no_works(hub),
+        };
+        touched.all |= !is_same;
+        touched
     };
     reader.send(begin).await;
     let namespace = reader.scope.namespace.as_deref();
@@ -308,8 +247,8 @@ async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, Req
         why = follow_namespaces(reader) => Ended::Broken(why),
         why = names::follow(reader) => Ended::Broken(why),
         broken = reader.follow(Kind::Service, server.api(namespace), all(), services) => Ended::Broken(broken.why),
-        why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => Ended::Broken(why),
-        why = follow_works(reader, serves_works) => Ended::Broken(why),
+        why = reader.follow_served(Kind::ServiceImport, |hub| &mut hub.imports) => Ended::Broken(why),
+        why = follow_works(reader), if karmada => Ended::Broken(why),
         why = pace::probe(server, || answers(server)) => Ended::Silent(why),
     })
 }
@@ -329,8 +268,8 @@ async fn clusterset(reader: &Reader<'_, Hub>) -> RequestError {
     tokio::select! {
         why = follow_readable_clusters(reader) => why,
         why = follow_mcs(reader) => why,
-        why = reader.follow_served(Kind::ServiceExport, exports_served, exports) => why,
-        why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => why,
+        why = reader.follow_served(Kind::ServiceExport, |hub| &mut hub.exports) => why,
+        why = reader.follow_served(Kind::ServiceImport, |hub| &mut hub.imports) => why,
     }
 }
 
@@ -371,28 +310,21 @@ async fn follow_mcs(reader: &Reader<'_, Hub>) -> RequestError {
     mcs.await.why
 }
 
-/// Follows Namespaces. A user who may not list them observes everything else, and the list is
-/// tried again.
 async fn follow_namespaces(reader: &Reader<'_, Hub>) -> RequestError {
-    loop {
-        let api = reader.server.all::<NamespaceMeta>();
+    let follow = || {
         let config = pace::selected(reader.scope.by_namespace());
-        let broken = reader
-            .follow(Kind::Namespace, api, config, namespaces)
-            .await;
-        let why = match broken.why {
-            why @ RequestError::NotAllowed { .. } if broken.unlisted => {
-                format!("{why}; to follow them takes the right to list and watch Namespaces")
-            }
-            why => return why,
-        };
-        let unread = move |hub: &mut Hub| Touched {
-            all: hub.namespaces_unread.replace(why).is_none(),
-            link: hub.link.listed(Kind::Namespace),
-            ..Touched::default()
-        };
-        reader.send(unread).await;
-        tokio::time::sleep(LOOK_AGAIN).await;
+        reader.follow(Kind::Namespace, reader.server.all(), config, namespaces)
+    };
+    reader
+        .follow_readable(Kind::Namespace, follow, namespaces_unread)
+        .await
+}
+
+fn namespaces_unread(hub: &mut Hub, why: &RequestError) -> Touched {
+    let why = format!("{why}; to follow them takes the right to list and watch Namespaces");
+    Touched {
+        all: hub.namespaces_unread.replace(why).is_none(),
+        ..Touched::default()
     }
 }
 
@@ -401,78 +333,84 @@ async fn answers(server: &ApiServer) -> Result<(), RequestError> {
     server.request(version).await.map(drop)
 }
 
-/// Access to Karmada's Works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Works {
-    Followed,
-    Forbidden,
-    NotServed,
-}
-
-fn works_api(server: &ApiServer) -> Api<WorkMeta> {
-    server.api_of(&karmada::work_kind(), None)
-}
-
-async fn works_served(server: &ApiServer) -> Result<Works, RequestError> {
-    let one = ListParams::default().limit(1);
-    let listed = allowed(server.found(works_api(server).list(&one)).await)?;
-    Ok(match listed {
-        Some(Some(_)) => Works::Followed,
-        Some(None) => Works::NotServed,
-        None => Works::Forbidden,
-    })
-}
-
-/// Follows Works. Forbidden ones are tried again.
-async fn follow_works(reader: &Reader<'_, Hub>, mut works: Works) -> RequestError {
-    while works == Works::Forbidden {
-        let unread = |hub: &mut Hub| Touched {
-            all: !std::mem::replace(&mut hub.works_unread, true),
-            link: hub.link.listed(Kind::Work),
-            ..Touched::default()
-        };
-        reader.send(unread).await;
-        tokio::time::sleep(LOOK_AGAIN).await;
-        works = match works_served(reader.server).await {
-            Ok(works) => works,
-            Err(why) => return why,
-        };
-    }
-    if works == Works::Followed {
+async fn follow_works(reader: &Reader<'_, Hub>) -> RequestError {
+    let follow = || {
+        let server = reader.server;
+        let api = server.api_of::<WorkMeta>(&karmada::work_kind(), None);
         let config = watcher::Config::default().labels(&karmada::selector(None));
-        let api = works_api(reader.server);
-        return reader
-            .follow(Kind::Work, api, config, works_changed)
-            .await
-            .why;
-    }
-    let none = |hub: &mut Hub| {
-        let mut touched = works_changed(hub, Event::InitDone);
-        touched.link = hub.link.listed(Kind::Work);
-        touched
+        reader.follow(Kind::Work, api, config, works_changed)
     };
-    reader.send(none).await;
-    std::future::pending().await
+    reader
+        .follow_readable(Kind::Work, follow, works_unread)
+        .await
+}
+
+fn works_unread(hub: &mut Hub, why: &RequestError) -> Touched {
+    match why {
+        RequestError::NotFound { .. } => no_works(hub),
+        _ => Touched {
+            all: !std::mem::replace(&mut hub.works_unread, true),
+            ..Touched::default()
+        },
+    }
+}
+
+/// Applies an empty list of Works.
+fn no_works(hub: &mut Hub) -> Touched {
+    works_changed(hub, Event::Init);
+    works_changed(hub, Event::InitDone)
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc;
+
+    use super::super::reader::Apply;
     use super::*;
     use crate::cluster::access::Side;
+    use crate::fixtures::unreachable;
+
+    fn forbidden() -> RequestError {
+        RequestError::NotAllowed {
+            side: Side::Hub,
+            message: "no".to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn refused_watch_leaves_only_its_kind_unread() {
+        let (changes, mut received) = mpsc::unbounded_channel::<Apply<Hub>>();
+        let outlet: Outlet<Hub> = Arc::new(move |apply| {
+            changes.send(apply).ok();
+            Box::pin(std::future::ready(()))
+        });
+        let reader = Reader {
+            server: &unreachable(Side::Hub),
+            scope: &Scope::default(),
+            outlet: &outlet,
+        };
+        let refused = || async {
+            Broken {
+                why: forbidden(),
+                unlisted: false,
+            }
+        };
+        let mut hub = Hub::default();
+        hub.link.begin(&[Kind::Work]);
+        tokio::select! {
+            why = reader.follow_readable(Kind::Work, refused, works_unread) => panic!("{why}"),
+            Some(apply) = received.recv() => assert!(apply(&mut hub).link),
+        }
+        assert!(hub.works_unread && hub.link.row().connected);
+    }
 
     #[test]
     fn refused_exports_leave_imports_known() {
-        let forbidden = || {
-            Err(RequestError::NotAllowed {
-                side: Side::Hub,
-                message: "no".to_owned(),
-            })
-        };
         let mut hub = Hub::default();
-        exports_served(&mut hub, forbidden());
-        assert!(hub.clusterset_unread().is_some() && hub.imports_unread().is_none());
-        imports_served(&mut hub, forbidden());
-        assert!(hub.imports_unread().is_some());
+        hub.exports.serve(Err("no".to_owned()));
+        assert!(hub.clusterset_unread().is_some() && hub.imports.refusal().is_none());
+        hub.imports.serve(Err("no".to_owned()));
+        assert!(hub.imports.refusal().is_some());
     }
 
     #[test]

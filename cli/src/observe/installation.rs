@@ -311,35 +311,26 @@ pub(crate) fn rollout(deployment: &Deployment) -> Option<String> {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-    use bytes::Bytes;
-    use http_body_util::Full;
     use serde_json::{Value, json};
-    use tower::{BoxError, service_fn};
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{server, synced};
+    use crate::fixtures::{answering, synced};
 
     #[tokio::test]
     async fn unread_token_is_unknown_and_an_impossible_secret_is_skipped() {
         let claims = URL_SAFE_NO_PAD.encode(r#"{"iat": 60, "exp": 660}"#);
         let token = STANDARD.encode(format!("e30.{claims}.c2ln"));
-        let secret = json!({"metadata": {"name": "a"}, "data": {"token": token}}).to_string();
-        let answer = service_fn(move |request: http::Request<kube::client::Body>| {
-            let failure =
-                |code: u16| (code, json!({"status": "Failure", "code": code}).to_string());
-            let (code, body) = match request.uri().path().rsplit('/').next() {
+        let secret = json!({"metadata": {"name": "a"}, "data": {"token": token}});
+        let hub = answering(Side::Hub, move |request| {
+            let failure = |code: u16| (code, json!({"status": "Failure", "code": code}));
+            match request.uri().path().rsplit('/').next() {
                 Some("good") => (200, secret.clone()),
                 Some("busy") => failure(500),
                 Some("forbidden") => failure(403),
                 _ => failure(404),
-            };
-            async move {
-                let body = Full::new(Bytes::from(body));
-                Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
             }
         });
-        let hub = server(Side::Hub, kube::Client::new(answer, "default"));
         let cluster = |(namespace, name): (&str, &str)| {
             let mut cluster = synced(&format!("{namespace}-{name}"));
             let secret = json!({"namespace": namespace, "name": name});

@@ -207,37 +207,18 @@ mod tests {
     use std::future::ready;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use bytes::Bytes;
-    use http_body_util::Full;
-    use kube::client::Body;
-    use kube::{Client, Config};
-    use tower::{BoxError, service_fn};
-
     use super::*;
-    use crate::fixtures::synced;
-
-    fn server(side: Side) -> ApiServer {
-        let config = Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        ApiServer::new(side, config).expect("a client")
-    }
+    use crate::fixtures::{answering, synced, unreachable};
 
     /// Returns a member that rejects all credentials.
     fn rejecting() -> ApiServer {
-        let rejects = service_fn(async |_: http::Request<Body>| {
-            let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","code":401}"#;
-            let body = Full::new(Bytes::from(status));
-            let answer = http::Response::builder().status(401).body(body);
-            answer.map_err(BoxError::from)
-        });
-        ApiServer {
-            client: Client::new(rejects, "default"),
-            ..server(Side::Member)
-        }
+        let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","code":401}"#;
+        answering(Side::Member, move |_| (401, status))
     }
 
     #[tokio::test]
     async fn failed_creation_is_repeated_and_a_client_is_reused() {
-        let (hub, created) = (server(Side::Hub), Arc::new(AtomicUsize::new(0)));
+        let (hub, created) = (unreachable(Side::Hub), Arc::new(AtomicUsize::new(0)));
         let connect = async |outcome: Result<ApiServer, String>| {
             let created = created.clone();
             let creation = async move {
@@ -254,7 +235,8 @@ mod tests {
             drop_outdated(&hub, "a").await;
         }
         for _ in 0..2 {
-            connect(Ok(server(Side::Member))).await.expect("a client");
+            let member = unreachable(Side::Member);
+            connect(Ok(member)).await.expect("a client");
             assert_eq!(created(), 3);
         }
     }
@@ -269,9 +251,9 @@ mod tests {
         let now = Instant::now();
         let long_ago = now.checked_sub(RENEW_AFTER * 2);
         let long_ago = long_ago.expect("a machine that runs for a while");
-        for member in [server(Side::Member), rejecting()] {
+        for member in [unreachable(Side::Member), rejecting()] {
             for (created, is_kept) in [(now, true), (long_ago, false)] {
-                let hub = server(Side::Hub);
+                let hub = unreachable(Side::Hub);
                 let client: MemberClient = ready(Ok((created, member.clone()))).boxed().shared();
                 let key = ("a".to_owned(), false);
                 hub.member_clients.lock().await.insert(key.clone(), client);

@@ -33,8 +33,6 @@ pub(crate) enum Kind {
     DnsEndpoint,
     /// MultiClusterService of any namespace, which may request a name in DNS.
     NameRequest,
-    /// Lease with a report on a path.
-    PathReport,
 }
 
 /// State of the watches of one cluster. The cluster is connected once every list is complete.

@@ -1,11 +1,10 @@
 //! Objects of one member and their watches, with the credentials that the hub stores.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::Cluster;
-use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::ServiceKey;
 use causeway::domain::path::PathLease;
 use causeway_engine::model::{Failure, FailureKind, Identity, Needs};
@@ -14,18 +13,18 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::runtime::watcher::{self, Event};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 
 use super::connect::{self, ConnectError, READ_WITHIN};
 use super::link::{Kind, Link};
-use super::networking::selects_node_ports;
+use super::networking::by_node_ports;
 use super::once::{self, identify};
 use super::pace::{self, Ended, LOOK_AGAIN, Pace};
-use super::reader::{Reader, Sent, Served, View};
+use super::reader::{Followed, Outlet, Reader, View};
 use super::scope::{Breadth, Scope};
 use super::service::{Held, MemberRead, served};
-use super::store::{Store, key_of, name_of, note_reach, service_of};
+use super::store::{Store, key_of, name_of, service_of};
 use super::touched::Touched;
 use crate::cluster::api_server::{ApiServer, RequestError};
 
@@ -39,36 +38,33 @@ pub(crate) struct Member {
     pub link: Link,
     /// Error of the connection. Meaningful only without a connection.
     pub failure: ConnectError,
-    /// Kinds that cannot be read, with the errors.
-    refused: BTreeMap<Kind, ConnectError>,
     identity: Identity,
-    exports_served: Option<Version>,
-    imports_served: Option<Version>,
     namespaces: Store<String, Namespace>,
     pub services: Store<ServiceKey, Service>,
     /// Slices by the Service of their label.
     pub slices: Store<ServiceKey, EndpointSlice>,
-    pub exports: Store<ServiceKey, ServiceExport>,
-    /// Exports whose provider is reached by node ports from other networks.
-    pub by_node_ports: BTreeSet<ServiceKey>,
-    pub imports: Store<ServiceKey, ServiceImport>,
+    pub exports: Followed<ServiceExport, ConnectError>,
+    pub imports: Followed<ServiceImport, ConnectError>,
     nodes: Store<String, Node>,
     /// Result of the read of Nodes. `None` while Nodes are not required.
     nodes_read: Option<Result<(), Failure>>,
     /// Reports of causeway-agent on paths from it. Those that do not hold any more are dropped.
     pub paths: Vec<PathLease>,
+    /// Error of the read of reports on paths.
+    paths_refused: Option<ConnectError>,
 }
 
 impl View for Member {
-    type Id = Id;
+    type Refusal = ConnectError;
 
     fn link(&mut self) -> &mut Link {
         &mut self.link
     }
-}
 
-/// Name of a member and number of its engagement.
-pub(super) type Id = (Arc<str>, u64);
+    fn refusal(why: RequestError) -> ConnectError {
+        why.into()
+    }
+}
 
 impl Member {
     /// Returns a member without any observation.
@@ -77,19 +73,16 @@ impl Member {
             engagement,
             link: Link::default(),
             failure: ConnectError::Failed("not connected yet".to_owned()),
-            refused: BTreeMap::new(),
             identity: Identity::default(),
-            exports_served: None,
-            imports_served: None,
             namespaces: Store::new(name_of),
             services: Store::new(key_of),
             slices: Store::new(service_of),
-            exports: Store::new(key_of),
-            by_node_ports: BTreeSet::new(),
-            imports: Store::new(key_of),
+            exports: Followed::new(),
+            imports: Followed::new(),
             nodes: Store::new(name_of),
             nodes_read: None,
             paths: Vec::new(),
+            paths_refused: None,
         }
     }
 
@@ -98,10 +91,20 @@ impl Member {
     pub(super) fn engaged_again(self, engagement: u64) -> Self {
         Self {
             exports: self.exports,
-            by_node_ports: self.by_node_ports,
             imports: self.imports,
             ..Self::new(engagement)
         }
+    }
+
+    /// Whether an export selects node ports.
+    pub(super) fn exports_by_node_ports(&self) -> bool {
+        let mut exports = by_node_ports(&self.exports.objects, &self.namespaces);
+        exports.next().is_some()
+    }
+
+    /// Whether the member exports or imports a service.
+    pub(super) fn exposes(&self, key: &ServiceKey) -> bool {
+        self.exports.objects.has(key) || self.imports.objects.has(key)
     }
 
     /// Drops the Nodes, which are no longer required.
@@ -130,7 +133,7 @@ impl Member {
 
     /// Drops the reports on paths, which are no longer read.
     pub(super) fn drop_paths(&mut self) {
-        self.refused.remove(&Kind::PathReport);
+        self.paths_refused = None;
         self.paths.clear();
     }
 
@@ -142,7 +145,7 @@ impl Member {
 
     /// Returns the objects of one service, or the error of the read of reports on paths.
     pub(super) fn held(&self, key: &ServiceKey) -> Result<MemberRead, ConnectError> {
-        if let Some(why) = self.refused.get(&Kind::PathReport) {
+        if let Some(why) = &self.paths_refused {
             return Err(why.clone());
         }
         let derived = key.derived();
@@ -154,12 +157,12 @@ impl Member {
         let namespace = String::from(&*key.namespace);
         let held = Held {
             identity: self.identity.clone(),
-            served: served(self.exports_served, self.imports_served),
+            served: served(self.exports.version(), self.imports.version()),
             namespaces: self.namespaces.of(&namespace).cloned().collect(),
             services: services.cloned().collect(),
             slices: slices.cloned().collect(),
-            exports: self.exports.of(key).cloned().collect(),
-            imports: self.imports.of(key).cloned().collect(),
+            exports: self.exports.objects.of(key).cloned().collect(),
+            imports: self.imports.objects.of(key).cloned().collect(),
             nodes: nodes.map(|read| read.map(|()| self.nodes.all().cloned().collect())),
             paths: self.paths.clone(),
         };
@@ -171,8 +174,7 @@ impl Member {
 
     /// Returns the refusal of the list of exports or imports.
     fn clusterset_unread(&self) -> Option<&ConnectError> {
-        let kinds = [Kind::ServiceExport, Kind::ServiceImport];
-        kinds.iter().find_map(|kind| self.refused.get(kind))
+        self.exports.refusal().or(self.imports.refusal())
     }
 
     /// Returns the exports and imports of one service, or the error of their read. A refused read
@@ -187,20 +189,18 @@ impl Member {
     /// Returns the last observed exports and imports of one service, also without a connection.
     pub(super) fn last_exported(&self, key: &ServiceKey) -> Held {
         Held {
-            exports: self.exports.of(key).cloned().collect(),
-            imports: self.imports.of(key).cloned().collect(),
+            exports: self.exports.objects.of(key).cloned().collect(),
+            imports: self.imports.objects.of(key).cloned().collect(),
             ..Held::default()
         }
     }
 
-    /// Records the refused read of a kind, or removes the record. Returns true if that is a change.
-    fn refuse(&mut self, kind: Kind, refused: Option<RequestError>) -> bool {
-        let refused: Option<ConnectError> = refused.map(Into::into);
-        let before = match refused.clone() {
-            Some(why) => self.refused.insert(kind, why),
-            None => self.refused.remove(&kind),
-        };
-        before != refused
+    /// Records the refused read of reports on paths, or removes the record. Returns true if that is
+    /// a change.
+    fn refuse_paths(&mut self, refused: Option<RequestError>) -> bool {
+        let before = self.paths_refused.take();
+        self.paths_refused = refused.map(Into::into);
+        before != self.paths_refused
     }
 
     /// Returns all exports and imports, or the error of the read. `None` before the first complete
@@ -212,11 +212,11 @@ impl Member {
         if !self.link.row().connected {
             return Some(Err(self.failure.clone()));
         }
-        Some(match self.refused.values().next() {
+        Some(match self.clusterset_unread() {
             Some(why) => Err(why.clone()),
             None => Ok(Held {
-                exports: self.exports.all().cloned().collect(),
-                imports: self.imports.all().cloned().collect(),
+                exports: self.exports.objects.all().cloned().collect(),
+                imports: self.imports.objects.all().cloned().collect(),
                 ..Held::default()
             }),
         })
@@ -226,24 +226,11 @@ impl Member {
 /// Applies an event of Namespaces.
 pub(super) fn namespaces(member: &mut Member, event: Event<Namespace>) -> Touched {
     let namespaces = member.namespaces.apply(event);
-    let exports = member.exports.keys();
-    let exports = exports.filter(|key| namespaces.contains(&*key.namespace));
-    let exports = exports.cloned().collect();
     Touched {
-        node_needs: note_export_reach(member, &exports),
+        node_needs: !namespaces.is_empty(),
         namespaces,
         ..Touched::default()
     }
-}
-
-/// Records which of the changed exports select node ports, by their own annotation or by that of
-/// their Namespace. Returns true if one does or did.
-fn note_export_reach(member: &mut Member, changed: &BTreeSet<ServiceKey>) -> bool {
-    note_reach(&mut member.by_node_ports, changed, |key| {
-        let namespace = key.namespace.to_string();
-        let mut exports = member.exports.of(key);
-        exports.any(|export| selects_node_ports(export, member.namespaces.of(&namespace)))
-    })
 }
 
 fn services(member: &mut Member, event: Event<Service>) -> Touched {
@@ -252,48 +239,6 @@ fn services(member: &mut Member, event: Event<Service>) -> Touched {
 
 fn slices(member: &mut Member, event: Event<EndpointSlice>) -> Touched {
     Touched::services(member.slices.apply(event))
-}
-
-fn exports_served(member: &mut Member, served: Served) -> Touched {
-    let mut touched = Touched::default();
-    let version = served.as_ref().ok().copied().flatten();
-    if version.is_none() {
-        touched = exports_changed(member, |exports| exports.replace(Vec::new()));
-    }
-    touched.link = std::mem::replace(&mut member.exports_served, version) != version;
-    touched.link |= member.refuse(Kind::ServiceExport, served.err());
-    touched
-}
-
-/// Applies an event of ServiceExports.
-pub(super) fn exports(member: &mut Member, event: Event<ServiceExport>) -> Touched {
-    exports_changed(member, |exports| exports.apply(event))
-}
-
-fn exports_changed(
-    member: &mut Member,
-    change: impl FnOnce(&mut Store<ServiceKey, ServiceExport>) -> BTreeSet<ServiceKey>,
-) -> Touched {
-    let changed = change(&mut member.exports);
-    Touched {
-        node_needs: note_export_reach(member, &changed),
-        ..Touched::services(changed)
-    }
-}
-
-fn imports_served(member: &mut Member, served: Served) -> Touched {
-    let mut touched = Touched::default();
-    let version = served.as_ref().ok().copied().flatten();
-    if version.is_none() {
-        touched = Touched::services(member.imports.replace(Vec::new()));
-    }
-    touched.link = std::mem::replace(&mut member.imports_served, version) != version;
-    touched.link |= member.refuse(Kind::ServiceImport, served.err());
-    touched
-}
-
-fn imports(member: &mut Member, event: Event<ServiceImport>) -> Touched {
-    Touched::services(member.imports.apply(event))
 }
 
 fn nodes(member: &mut Member, event: Event<Node>) -> Touched {
@@ -313,7 +258,6 @@ fn nodes(member: &mut Member, event: Event<Node>) -> Touched {
 pub(super) struct Settings {
     pub hub: ApiServer,
     pub scope: Scope,
-    pub changes: mpsc::Sender<Sent<Member>>,
     /// Limit of concurrent connection attempts with the credentials on the hub.
     pub connecting: Arc<Semaphore>,
     /// Limit of concurrent connection attempts by the user's kubeconfigs. Their credential plugins
@@ -336,12 +280,12 @@ impl Drop for Engaged {
 
 impl Engaged {
     /// Starts the watches of a Cluster's member.
-    pub(super) fn new(settings: &Settings, cluster: &Cluster, engagement: u64) -> Self {
+    pub(super) fn new(settings: &Settings, cluster: &Cluster, outlet: Outlet<Member>) -> Self {
         let (needs, needed) = watch::channel(Needs {
             nodes: false,
             paths: cluster.reports_paths(),
         });
-        let task = run(settings.clone(), cluster.clone(), engagement, needed);
+        let task = run(settings.clone(), cluster.clone(), outlet, needed);
         Self {
             task: tokio::spawn(task).abort_handle(),
             needs,
@@ -363,24 +307,28 @@ impl Engaged {
 
 /// Follows the member, and reconnects after each end of a connection. Each attempt reads the
 /// Secret, as the token may have changed.
-async fn run(settings: Settings, cluster: Cluster, engagement: u64, needs: watch::Receiver<Needs>) {
-    let id = (Arc::from(cluster.name_any()), engagement);
+async fn run(
+    settings: Settings,
+    cluster: Cluster,
+    outlet: Outlet<Member>,
+    needs: watch::Receiver<Needs>,
+) {
     tokio::select! {
-        () = connections(&settings, &cluster, &id, &needs) => {}
-        () = expire_paths(&settings, &id, needs.clone()) => {}
+        () = connections(&settings, &cluster, &outlet, &needs) => {}
+        () = expire_paths(&settings, &outlet, needs.clone()) => {}
     }
 }
 
 async fn connections(
     settings: &Settings,
     cluster: &Cluster,
-    id: &Id,
+    outlet: &Outlet<Member>,
     needs: &watch::Receiver<Needs>,
 ) {
     let mut pace = Pace::new();
     loop {
         pace.begin();
-        let ended = connection(settings, cluster, id, needs).await;
+        let ended = connection(settings, cluster, outlet, needs).await;
         let Some(why) = pace.end(ended) else {
             continue;
         };
@@ -393,19 +341,23 @@ async fn connections(
             }
         };
         // The reader only sends the change: it makes no request to the hub.
-        reader(&settings.hub, settings, id).send(end).await;
+        reader(&settings.hub, settings, outlet).send(end).await;
         pace.pause().await;
     }
 }
 
 /// Drops reports on paths when they cease to hold, while the member does not answer too.
-async fn expire_paths(settings: &Settings, id: &Id, mut needs: watch::Receiver<Needs>) {
+async fn expire_paths(
+    settings: &Settings,
+    outlet: &Outlet<Member>,
+    mut needs: watch::Receiver<Needs>,
+) {
     while needs.wait_for(|needs| needs.paths).await.is_ok() {
         let expire = |member: &mut Member| {
             let paths = member.paths.clone();
             member.take_paths(paths, Timestamp::now())
         };
-        reader(&settings.hub, settings, id).send(expire).await;
+        reader(&settings.hub, settings, outlet).send(expire).await;
         tokio::time::sleep(EXPIRE_EVERY).await;
     }
 }
@@ -413,26 +365,29 @@ async fn expire_paths(settings: &Settings, id: &Id, mut needs: watch::Receiver<N
 async fn connection(
     settings: &Settings,
     cluster: &Cluster,
-    id: &Id,
+    outlet: &Outlet<Member>,
     needs: &watch::Receiver<Needs>,
 ) -> Ended<ConnectError> {
     let (server, identity) = match connect(settings, cluster).await {
         Ok(connected) => connected,
         Err(why) => return Ended::Broken(why),
     };
-    let reader = reader(&server, settings, id);
+    let reader = reader(&server, settings, outlet);
     match follow(&reader, identity, needs).await {
         Ended::Broken(why) => Ended::Broken(why.into()),
         Ended::Silent(why) => Ended::Silent(why.into()),
     }
 }
 
-fn reader<'a>(server: &'a ApiServer, settings: &'a Settings, id: &Id) -> Reader<'a, Member> {
+fn reader<'a>(
+    server: &'a ApiServer,
+    settings: &'a Settings,
+    outlet: &'a Outlet<Member>,
+) -> Reader<'a, Member> {
     Reader {
         server,
         scope: &settings.scope,
-        changes: &settings.changes,
-        id: id.clone(),
+        outlet,
     }
 }
 
@@ -482,8 +437,8 @@ async fn follow(
     };
     reader.send(begin).await;
     tokio::select! {
-        why = reader.follow_served(Kind::ServiceExport, exports_served, exports) => Ended::Broken(why),
-        why = reader.follow_served(Kind::ServiceImport, imports_served, imports) => Ended::Broken(why),
+        why = reader.follow_served(Kind::ServiceExport, |member| &mut member.exports) => Ended::Broken(why),
+        why = reader.follow_served(Kind::ServiceImport, |member| &mut member.imports) => Ended::Broken(why),
         why = follow_rest(reader, needs), if is_all => Ended::Broken(why),
         why = pace::probe(server, || is_still(server, &uid)) => Ended::Silent(why),
     }
@@ -517,7 +472,7 @@ async fn follow_needed_paths(
             Err(why) => return why,
         };
         let take = move |member: &mut Member| {
-            let is_news = member.refuse(Kind::PathReport, refused);
+            let is_news = member.refuse_paths(refused);
             let mut touched = member.take_paths(paths, Timestamp::now());
             touched.paths |= is_news;
             touched
@@ -542,27 +497,21 @@ async fn follow_needed_nodes(
     std::future::pending().await
 }
 
-/// Follows the Nodes. A refused list leaves only the Nodes unknown, and is retried every 10
-/// seconds.
 async fn follow_nodes(reader: &Reader<'_, Member>) -> RequestError {
-    loop {
-        let all_nodes = reader.server.all::<Node>();
-        let all = watcher::Config::default();
-        let why = match reader.follow(Kind::Node, all_nodes, all, nodes).await.why {
-            why @ RequestError::NotAllowed { .. } => why,
-            why => return why,
-        };
-        let unread = move |member: &mut Member| {
-            let unread = Err(Failure::new(FailureKind::Forbidden, why.to_string()));
-            let nodes = member.nodes_read.as_ref() != Some(&unread);
-            member.nodes_read = Some(unread);
-            Touched {
-                nodes,
-                ..Touched::default()
-            }
-        };
-        reader.send(unread).await;
-        tokio::time::sleep(LOOK_AGAIN).await;
+    let all = watcher::Config::default;
+    let follow = || reader.follow(Kind::Node, reader.server.all(), all(), nodes);
+    reader
+        .follow_readable(Kind::Node, follow, nodes_unread)
+        .await
+}
+
+fn nodes_unread(member: &mut Member, why: &RequestError) -> Touched {
+    let unread = Err(Failure::new(FailureKind::Forbidden, why.to_string()));
+    let nodes = member.nodes_read.as_ref() != Some(&unread);
+    member.nodes_read = Some(unread);
+    Touched {
+        nodes,
+        ..Touched::default()
     }
 }
 
@@ -571,12 +520,12 @@ mod tests {
     use super::*;
     use crate::cluster::access::{MemberFile, MembersArgs, Side};
     use crate::cluster::kubeconfig::MemberKubeconfigs;
-    use crate::fixtures::{export, synced};
+    use crate::fixtures::{export, synced, unreachable};
+    use causeway::api::multicluster::Version;
     use causeway::domain::ClusterName;
     use causeway::domain::path::{Path, PathReport};
     use futures::FutureExt as _;
     use k8s_openapi::jiff::SignedDuration;
-    use kube::Config;
     use serde_json::json;
 
     fn forbidden() -> RequestError {
@@ -644,13 +593,13 @@ mod tests {
             message: "more than 4096 Leases".to_owned(),
         };
         let mut member = Member::new(1);
-        assert!(member.refuse(Kind::PathReport, Some(too_many())));
-        assert!(!member.refuse(Kind::PathReport, Some(too_many())));
+        assert!(member.refuse_paths(Some(too_many())));
+        assert!(!member.refuse_paths(Some(too_many())));
         let unknown = member.held(&key);
         assert!(unknown.is_err_and(|why| why.to_string().contains("4096 Leases")));
-        assert!(member.refuse(Kind::PathReport, None));
+        assert!(member.refuse_paths(None));
         assert!(member.held(&key).is_ok());
-        member.refuse(Kind::PathReport, Some(too_many()));
+        member.refuse_paths(Some(too_many()));
         member.drop_paths();
         assert!(member.held(&key).is_ok());
     }
@@ -662,17 +611,17 @@ mod tests {
         assert!(member.clusterset().is_none(), "it is not listed");
         let kinds = [Kind::ServiceExport, Kind::ServiceImport];
         member.link.begin(&kinds);
-        exports(&mut member, Event::Apply(export("foo", json!([]))));
-        exports_served(&mut member, Ok(Some(Version::V1beta1)));
-        imports_served(&mut member, Ok(None));
+        member.exports.apply(Event::Apply(export("foo", json!([]))));
+        member.exports.serve(Ok(Some(Version::V1beta1)));
+        member.imports.serve(Ok(None));
         for kind in kinds {
             member.link.listed(kind);
         }
         let held = member.clusterset().expect("listed").expect("it is read");
         assert_eq!((held.exports.len(), held.imports.len()), (1, 0));
         assert!(member.held(&key).is_ok() && member.exported(&key).is_ok());
-        assert!(exports_served(&mut member, Err(forbidden())).link);
-        imports_served(&mut member, Ok(None));
+        assert!(member.exports.serve(Err(forbidden().into())).link);
+        member.imports.serve(Ok(None));
         let read = member.held(&key).expect("Services are read");
         let refusals = [read.clusterset_unread, member.exported(&key).err()];
         for refusal in refusals {
@@ -680,7 +629,7 @@ mod tests {
         }
         let unknown = member.clusterset().expect("listed");
         assert!(unknown.is_err_and(|why| why.to_string().contains("serviceexports")));
-        exports_served(&mut member, Ok(None));
+        member.exports.serve(Ok(None));
         let held = member.clusterset().expect("listed");
         assert!(held.is_ok_and(|held| held.exports.is_empty()));
         member.link.end("refused".to_owned(), Timestamp::now());
@@ -700,15 +649,13 @@ mod tests {
             contexts: Vec::new(),
         };
         let members = MemberKubeconfigs::read(&members, None).expect("kubeconfigs");
-        let config = Config::new("https://127.0.0.1:1".parse().expect("a URL"));
         let hub = ApiServer {
             members: Arc::new(members),
-            ..ApiServer::new(Side::Hub, config).expect("a client")
+            ..unreachable(Side::Hub)
         };
         let settings = Settings {
             hub,
             scope: Scope::default(),
-            changes: mpsc::channel(1).0,
             connecting: Arc::new(Semaphore::new(1)),
             by_kubeconfig: Arc::new(Semaphore::new(0)),
         };

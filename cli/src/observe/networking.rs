@@ -4,10 +4,11 @@
 use std::fmt;
 
 use causeway::api::{Cluster, labels};
-use causeway::domain::{Network, Reach};
-use kube::ResourceExt;
+use causeway::domain::{Network, Reach, ServiceKey};
+use kube::{Resource, ResourceExt};
 use serde::Serialize;
 
+use super::store::Store;
 use crate::term::table::Cell;
 
 /// Declared network and entry type of a member.
@@ -52,15 +53,22 @@ pub(crate) fn is_by_node_ports(object: &impl ResourceExt) -> bool {
     reach.is_some_and(Reach::is_by_node_ports)
 }
 
-/// Whether an object selects node ports, by its own annotation or by that of its Namespace.
-pub(crate) fn selects_node_ports<'a, N: ResourceExt + 'a>(
-    object: &impl ResourceExt,
-    mut namespaces: impl Iterator<Item = &'a N>,
-) -> bool {
-    match object.annotations().contains_key(labels::REACH) {
-        true => is_by_node_ports(object),
-        false => namespaces.any(is_by_node_ports),
-    }
+/// Returns the services with an object that selects node ports, by its own annotation or by that of
+/// its Namespace.
+pub(super) fn by_node_ports<'a, K: Resource, N: Resource>(
+    objects: &'a Store<ServiceKey, K>,
+    namespaces: &'a Store<String, N>,
+) -> impl Iterator<Item = &'a ServiceKey> {
+    objects.keys().filter(move |key| {
+        let namespace = key.namespace.to_string();
+        let mut objects = objects.of(key);
+        objects.any(
+            |object| match object.annotations().contains_key(labels::REACH) {
+                true => is_by_node_ports(object),
+                false => namespaces.of(&namespace).any(is_by_node_ports),
+            },
+        )
+    })
 }
 
 /// Network and entry type of a cluster in reports.

@@ -402,17 +402,14 @@ fn named(name: &str) -> ListParams {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use causeway::api::multicluster::Version;
     use causeway::domain::ClusterName;
-    use http_body_util::Full;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
     use kube::core::TypeMeta;
     use serde_json::json;
-    use tower::{BoxError, service_fn};
 
     use super::*;
-    use crate::fixtures::server;
+    use crate::fixtures::answering;
     use crate::term::exit::{CommandError as _, UNKNOWN};
 
     fn listed(number: usize, token: Option<&str>) -> ObjectList<Lease> {
@@ -454,25 +451,18 @@ mod tests {
 
     #[tokio::test]
     async fn refused_imports_of_the_hub_name_its_rights() {
-        let answer = service_fn(async |request: http::Request<kube::client::Body>| {
-            let (code, body) = match request.uri().path().ends_with("/serviceimports") {
-                true => (
-                    403_u16,
-                    json!({"status": "Failure", "message": "no imports", "code": 403}),
-                ),
-                false => {
-                    let served = json!({
-                        "name": "serviceimports", "singularName": "serviceimport",
-                        "namespaced": true, "kind": "ServiceImport", "verbs": ["list"],
-                    });
-                    let version = Version::ALL[0].api_version();
-                    (200, json!({"groupVersion": version, "resources": [served]}))
-                }
-            };
-            let body = Full::new(Bytes::from(body.to_string()));
-            Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
+        let hub = answering(Side::Hub, |request| {
+            if request.uri().path().ends_with("/serviceimports") {
+                let status = json!({"status": "Failure", "message": "no imports", "code": 403});
+                return (403, status);
+            }
+            let served = json!({
+                "name": "serviceimports", "singularName": "serviceimport",
+                "namespaced": true, "kind": "ServiceImport", "verbs": ["list"],
+            });
+            let version = Version::ALL[0].api_version();
+            (200, json!({"groupVersion": version, "resources": [served]}))
         });
-        let hub = server(Side::Hub, kube::Client::new(answer, "default"));
         let imports = imports(&hub, &ServiceKey::new("shop", "foo")).await;
         let why = "forbidden by the hub: no imports; use a kubeconfig with administrator rights";
         assert_eq!(imports.expect("a value"), Err(why.to_owned()));

@@ -245,27 +245,20 @@ pub(crate) async fn served<K: ClustersetKind>(
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use http_body_util::Full;
     use k8s_openapi::api::discovery::v1::EndpointSlice;
-    use kube::Client;
-    use kube::client::Body;
-    use tower::{BoxError, service_fn};
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::server;
+    use crate::fixtures::answering;
 
     #[tokio::test]
     async fn watch_from_now_lasts_as_long_as_requested() {
         let (sender, requests) = std::sync::mpsc::channel();
-        let answers = service_fn(move |request: http::Request<Body>| {
+        let server = answering(Side::Member, move |request| {
             sender.send(request.uri().to_string()).expect("a receiver");
             let list = r#"{"metadata": {"resourceVersion": "7"}, "items": []}"#;
-            let body = Full::new(Bytes::from(list));
-            ready(Ok::<_, BoxError>(http::Response::new(body)))
+            (200, list)
         });
-        let server = server(Side::Member, Client::new(answers, "default"));
         let lasting = Duration::from_secs(600);
         let watch = from_now(&server, server.all::<EndpointSlice>(), lasting).await;
         watch.map(drop).expect("a watch");

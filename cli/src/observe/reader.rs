@@ -1,52 +1,114 @@
 //! Watches of one API server, for as long as all of them last.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use causeway::api::multicluster::Version;
+use causeway::domain::ServiceKey;
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt as _, pin_mut};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
 
 use super::link::{Kind, Link};
 use super::pace::{self, Broken, ClustersetKind, LOOK_AGAIN};
 use super::scope::Scope;
+use super::store::{Store, key_of};
 use super::touched::Touched;
 use crate::cluster::api_server::{ApiServer, RequestError};
 
 /// Part of the observed state that one API server fills.
 pub(super) trait View: Sized + 'static {
-    /// Identity of the part and its connection.
-    type Id: Clone + Send + Sync + 'static;
+    /// Refusal of a list, for reports.
+    type Refusal: PartialEq + Send + 'static;
 
     /// Returns the state of the watches.
     fn link(&mut self) -> &mut Link;
+
+    /// Returns the refusal of a list.
+    fn refusal(why: RequestError) -> Self::Refusal;
 }
 
 /// Change of a part, applied by its owner.
 pub(crate) type Apply<V> = Box<dyn FnOnce(&mut V) -> Touched + Send>;
 
-/// Change with the id of its part.
-pub(super) type Sent<V> = (<V as View>::Id, Apply<V>);
+/// Sends a change of a part to its owner, as soon as there is room.
+pub(super) type Outlet<V> = Arc<dyn Fn(Apply<V>) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// Version in which an API server serves a kind of the Multi-Cluster Services API, if any, or the
-/// refusal of the list.
-pub(super) type Served = Result<Option<Version>, RequestError>;
+/// Objects of a kind of the Multi-Cluster Services API, by the service of their name.
+#[derive(Debug)]
+pub(crate) struct Followed<K, E> {
+    pub objects: Store<ServiceKey, K>,
+    /// Version in which the API server serves the kind, if any, or the refusal of the list.
+    served: Result<Option<Version>, E>,
+}
+
+impl<K: Resource, E: PartialEq> Followed<K, E> {
+    /// Returns the kind before the first answer.
+    pub(super) fn new() -> Self {
+        Self {
+            objects: Store::new(key_of),
+            served: Ok(None),
+        }
+    }
+
+    /// Returns the served version.
+    pub(super) fn version(&self) -> Option<Version> {
+        self.served.as_ref().ok().copied().flatten()
+    }
+
+    /// Returns the refusal of the list.
+    pub(super) fn refusal(&self) -> Option<&E> {
+        self.served.as_ref().err()
+    }
+
+    /// Applies an event.
+    pub(crate) fn apply(&mut self, event: Event<K>) -> Touched {
+        let services = self.objects.apply(event);
+        Touched {
+            node_needs: !services.is_empty(),
+            ..Touched::services(services)
+        }
+    }
+
+    /// Records the served version or the refusal. Without a version the kind has no objects.
+    pub(super) fn serve(&mut self, served: Result<Option<Version>, E>) -> Touched {
+        let mut touched = Touched::default();
+        if !matches!(served, Ok(Some(_))) {
+            self.apply(Event::Init);
+            touched = self.apply(Event::InitDone);
+        }
+        touched.link = served != self.served;
+        touched.all = touched.link;
+        self.served = served;
+        touched
+    }
+}
 
 /// Watches of one API server.
 pub(super) struct Reader<'a, V: View> {
     pub server: &'a ApiServer,
     pub scope: &'a Scope,
-    pub changes: &'a mpsc::Sender<Sent<V>>,
-    pub id: V::Id,
+    pub outlet: &'a Outlet<V>,
 }
 
 impl<V: View> Reader<'_, V> {
-    /// Sends a change. The receiver is gone only at the end of the command.
+    /// Sends a change.
     pub(super) async fn send(&self, apply: impl FnOnce(&mut V) -> Touched + Send + 'static) {
-        let change = (self.id.clone(), Box::new(apply) as Apply<V>);
-        self.changes.send(change).await.ok();
+        (self.outlet)(Box::new(apply)).await;
+    }
+
+    /// Sends a change for a kind that cannot be read and is no longer awaited. Waits for the next
+    /// attempt.
+    async fn postpone(&self, kind: Kind, apply: impl FnOnce(&mut V) -> Touched + Send + 'static) {
+        self.send(move |view| {
+            let mut touched = apply(view);
+            touched.link |= view.link().listed(kind);
+            touched
+        })
+        .await;
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 
     /// Follows the objects of one kind until the watch breaks.
@@ -71,7 +133,7 @@ impl<V: View> Reader<'_, V> {
         kind: Kind,
         events: impl Stream<Item = Result<Event<K>, Broken>>,
         begin: impl Fn() -> Option<Apply<V>>,
-        apply: fn(&mut V, Event<K>) -> Touched,
+        apply: impl Fn(&mut V, Event<K>) -> Touched + Copy + Send + 'static,
     ) -> Broken {
         pin_mut!(events);
         while let Some(event) = events.next().await {
@@ -96,24 +158,42 @@ impl<V: View> Reader<'_, V> {
         }
     }
 
+    /// Follows a kind that the user may be unable to read: applies `unread` if it is refused or not
+    /// served, and calls `follow` again after 10 seconds.
+    pub(super) async fn follow_readable<F: Future<Output = Broken>>(
+        &self,
+        kind: Kind,
+        follow: impl Fn() -> F,
+        unread: fn(&mut V, &RequestError) -> Touched,
+    ) -> RequestError {
+        loop {
+            let why = match follow().await.why {
+                why @ (RequestError::NotAllowed { .. } | RequestError::NotFound { .. }) => why,
+                why => return why,
+            };
+            self.postpone(kind, move |view| unread(view, &why)).await;
+        }
+    }
+
     /// Follows a kind of the Multi-Cluster Services API in the newest served version. If the kind
-    /// is not served or the list is refused, `served` gets `Ok(None)` or the refusal, and the next
-    /// attempt follows after 10 seconds.
+    /// is not served or the list is refused, the next attempt follows after 10 seconds.
     pub(super) async fn follow_served<K>(
         &self,
         kind: Kind,
-        served: fn(&mut V, Served) -> Touched,
-        apply: fn(&mut V, Event<K>) -> Touched,
+        part: fn(&mut V) -> &mut Followed<K, V::Refusal>,
     ) -> RequestError
     where
         K: ClustersetKind,
     {
+        let apply = move |view: &mut V, event: Event<K>| part(view).apply(event);
         loop {
             let unserved = match pace::served::<K>(self.server).await {
                 Ok(Some(version)) => {
                     let events = self.scope.events::<K>(self.server, version);
                     let begin = || -> Option<Apply<V>> {
-                        Some(Box::new(move |view| served(view, Ok(Some(version)))))
+                        Some(Box::new(move |view: &mut V| {
+                            part(view).serve(Ok(Some(version)))
+                        }))
                     };
                     match self.follow_events(kind, events, begin, apply).await.why {
                         why @ RequestError::NotAllowed { .. } => Err(why),
@@ -123,13 +203,9 @@ impl<V: View> Reader<'_, V> {
                 Ok(None) => Ok(None),
                 Err(error) => return error,
             };
-            self.send(move |view| {
-                let mut touched = served(view, unserved);
-                touched.link |= view.link().listed(kind);
-                touched
-            })
-            .await;
-            tokio::time::sleep(LOOK_AGAIN).await;
+            let unserved = unserved.map_err(V::refusal);
+            self.postpone(kind, move |view| part(view).serve(unserved))
+                .await;
         }
     }
 }

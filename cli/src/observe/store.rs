@@ -150,25 +150,6 @@ pub(super) fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
     Some(ServiceKey::new(namespace, service.as_str()))
 }
 
-/// Records which of the changed services select node ports. Returns true if one does or did.
-pub(super) fn note_reach(
-    by_node_ports: &mut BTreeSet<ServiceKey>,
-    changed: &BTreeSet<ServiceKey>,
-    selects: impl Fn(&ServiceKey) -> bool,
-) -> bool {
-    let mut concerned = false;
-    for key in changed {
-        concerned |= match selects(key) {
-            true => {
-                by_node_ports.insert(key.clone());
-                true
-            }
-            false => by_node_ports.remove(key),
-        };
-    }
-    concerned
-}
-
 fn id<K: Resource>(object: &K) -> Id {
     (object.namespace().unwrap_or_default(), object.name_any())
 }

@@ -9,10 +9,17 @@ use crate::env;
 /// A word of what the page shows, in no answer to whoever is refused.
 const SHOWN: &str = "clusters";
 
+// Statuses and reasons of refused requests.
+const TOKEN: (u16, &str) = (403, "wrong or no token");
+const HOST: (u16, &str) = (403, "wrong Host");
+const PAGE: (u16, &str) = (403, "another page");
+const METHOD: (u16, &str) = (405, "only GET");
+
 /// Refused, with a line of text and nothing of what is shown; the headers are there nevertheless.
 #[track_caller]
-fn is_refused(answer: &Answer, status: u16, what: &str) {
+fn is_refused(answer: &Answer, (status, reason): (u16, &str), what: &str) {
     assert_eq!(answer.status.as_u16(), status, "{what}: {answer:?}");
+    assert!(answer.body.contains(reason), "{what}: {answer:?}");
     assert_eq!(answer.body.lines().count(), 1, "{what}: {answer:?}");
     assert!(!answer.body.contains(SHOWN), "{what}: {answer:?}");
     is_protected(answer, what);
@@ -68,19 +75,25 @@ async fn requests_without_token_or_from_other_pages_are_refused() {
 
 async fn without_the_token(ui: &Ui) {
     let guessed = "0".repeat(32);
-    let short = &ui.token()[..31];
+    let (short, last) = ui.token().split_at(31);
+    let other = if last == "0" { "1" } else { "0" };
     for path in [
         "/".to_owned(),
         "/api/events".to_owned(),
         "/api/services/shop/foo/events".to_owned(),
         format!("/{guessed}/api/events"),
         format!("/{short}/api/events"),
+        format!("/{short}{other}/"),
+        format!("/{}/", ui.token().to_uppercase()),
         format!("/{}", ui.token()),
+        format!("//{}/", ui.token()),
+        format!("/x/{}/", ui.token()),
+        format!("/?{}/", ui.token()),
         format!("/api/events?token={}", ui.token()),
         format!("/{}/../{}/api/events", guessed, ui.token()),
     ] {
         let request = ui.bare_request("GET", &path).header("host", ui.address());
-        is_refused(&ui.send(request).await, 403, &path);
+        is_refused(&ui.send(request).await, TOKEN, &path);
     }
 }
 
@@ -98,11 +111,21 @@ async fn by_another_name(ui: &Ui) {
     ] {
         let path = format!("/{}/api/events", ui.token());
         let request = ui.bare_request("GET", &path).header("host", &host);
-        is_refused(&ui.send(request).await, 403, &host);
+        is_refused(&ui.send(request).await, HOST, &host);
         let both = ui.request("GET", "api/events").header("host", &host);
-        is_refused(&ui.send(both).await, 403, &host);
+        is_refused(&ui.send(both).await, HOST, &host);
     }
-    let named = ui.bare_request("GET", &format!("/{}/", ui.token()));
+    let page = format!("/{}/", ui.token());
+    let elsewhere = format!("http://evil.example:{port}{page}");
+    let elsewhere = ui.bare_request("GET", &elsewhere);
+    for (request, what) in [
+        (ui.bare_request("GET", &page), "no Host"),
+        (ui.request("GET", "").header("host", ui.address()), "twice"),
+        (elsewhere.header("host", ui.address()), "another URI"),
+    ] {
+        is_refused(&ui.send(request).await, HOST, what);
+    }
+    let named = ui.bare_request("GET", &page);
     let answer = ui
         .send(named.header("host", format!("localhost:{port}")))
         .await;
@@ -110,10 +133,12 @@ async fn by_another_name(ui: &Ui) {
 }
 
 async fn from_another_page(ui: &Ui) {
+    let tls = format!("https://{}", ui.address());
     for (name, value) in [
         ("origin", "http://evil.example"),
         ("origin", "null"),
         ("origin", "http://127.0.0.1:1"),
+        ("origin", &*tls),
         ("sec-fetch-site", "cross-site"),
         ("sec-fetch-site", "same-site"),
     ] {
@@ -121,7 +146,7 @@ async fn from_another_page(ui: &Ui) {
             let request = ui.request("GET", path).header(name, value);
             is_refused(
                 &ui.send(request).await,
-                403,
+                PAGE,
                 &format!("{name}: {value}, {path}"),
             );
         }
@@ -141,17 +166,19 @@ async fn by_another_method(ui: &Ui) {
     for method in ["PUT", "PATCH", "DELETE", "OPTIONS"] {
         for path in ["", "api/events"] {
             let answer = ui.send(ui.request(method, path)).await;
-            is_refused(&answer, 405, &format!("{method} {path}"));
+            is_refused(&answer, METHOD, &format!("{method} {path}"));
         }
     }
+    let head = ui.send(ui.request("HEAD", "")).await;
+    assert_eq!(head.status, StatusCode::METHOD_NOT_ALLOWED, "{head:?}");
     let own = format!("http://{}", ui.address());
     let verify = "api/services/shop/foo/verify";
-    for (method, path, origin, status) in [
-        ("POST", verify, None, 403),
-        ("POST", verify, Some("http://evil.example"), 403),
-        ("POST", verify, Some(&*own), 403),
-        ("POST", "api/events", Some(&*own), 405),
-        ("GET", verify, Some(&*own), 405),
+    for (method, path, origin, refusal) in [
+        ("POST", verify, None, PAGE),
+        ("POST", verify, Some("http://evil.example"), PAGE),
+        ("POST", verify, Some(&*own), (403, "--verify")),
+        ("POST", "api/events", Some(&*own), METHOD),
+        ("GET", verify, Some(&*own), METHOD),
     ] {
         let request = ui.request(method, path);
         let request = match origin {
@@ -160,7 +187,7 @@ async fn by_another_method(ui: &Ui) {
         };
         is_refused(
             &ui.send(request).await,
-            status,
+            refusal,
             &format!("{method} {path} {origin:?}"),
         );
     }
@@ -168,7 +195,7 @@ async fn by_another_method(ui: &Ui) {
         .request("OPTIONS", "api/events")
         .header("origin", "http://evil.example")
         .header("access-control-request-method", "GET");
-    is_refused(&ui.send(preflight).await, 403, "a preflight request");
+    is_refused(&ui.send(preflight).await, PAGE, "a preflight request");
 }
 
 async fn as_the_page_itself(ui: &Ui) {
@@ -191,7 +218,8 @@ async fn as_the_page_itself(ui: &Ui) {
         "api/secrets",
         "api/services/shop/events",
     ] {
-        is_refused(&ui.send(ui.request("GET", path)).await, 404, path);
+        let absent = (404, "no such page");
+        is_refused(&ui.send(ui.request("GET", path)).await, absent, path);
     }
 }
 

@@ -205,17 +205,16 @@ fn unscheduled(status: &PodStatus) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use kube::Config;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::cluster::access::Side;
+    use crate::fixtures::unreachable;
     use crate::term::exit::UNKNOWN;
 
     #[tokio::test]
     async fn hub_that_does_not_respond_at_the_deadline_is_unreachable() {
-        let nowhere = Config::new(http::Uri::from_static("http://127.0.0.1:1"));
-        let hub = ApiServer::new(Side::Hub, nowhere).expect("a client");
+        let hub = unreachable(Side::Hub);
         let waited = until_called(&hub, (Instant::now(), Duration::ZERO)).await;
         let error = waited.expect_err("no response");
         assert_eq!(error.exit_code(), UNKNOWN, "{error}");

@@ -197,19 +197,15 @@ fn remains(object: &ObjectMeta) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use http_body_util::Full;
     use serde_json::json;
-    use tower::{BoxError, service_fn};
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{cluster, ready, server, synced};
+    use crate::fixtures::{answering, cluster, ready, synced, unreachable};
 
     #[tokio::test]
     async fn unreadable_uid_of_the_hub_does_not_stop_the_report() {
-        let hub = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let hub = ApiServer::new(Side::Hub, hub).expect("a client");
+        let hub = unreachable(Side::Hub);
         let problems = Problems::new();
         let none = report(&hub, std::iter::empty(), &problems).await;
         assert!(none.is_ok());
@@ -229,35 +225,31 @@ mod tests {
             (&[DELETED, DELETED], false),
         ];
         for (pages, remains) in LISTS {
-            let answer = service_fn(
-                move |request: http::Request<kube::client::Body>| async move {
-                    let query = request.uri().query().unwrap_or_default();
-                    let number = usize::from(query.contains("continue=1"));
-                    let service = json!({
-                        "apiVersion": "meta.k8s.io/v1",
-                        "kind": "PartialObjectMetadata",
-                        "metadata": {"name": "foo", "deletionTimestamp": pages[number]},
-                    });
-                    let more = (number + 1 < pages.len()).then_some("1");
-                    let (code, items, more) = match request.uri().path() {
-                        "/api/v1/services" if query.contains("limit=500") => {
-                            (200_u16, json!([service]), more)
-                        }
-                        "/apis/discovery.k8s.io/v1/endpointslices" => (200, json!([]), None),
-                        _ => (404, json!([]), None),
-                    };
-                    let body = json!({
-                        "apiVersion": "meta.k8s.io/v1",
-                        "kind": "PartialObjectMetadataList",
-                        "metadata": {"continue": more},
-                        "items": items,
-                        "code": code,
-                    });
-                    let body = Full::new(Bytes::from(body.to_string()));
-                    Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
-                },
-            );
-            let member = server(Side::Member, kube::Client::new(answer, "default"));
+            let member = answering(Side::Member, move |request| {
+                let query = request.uri().query().unwrap_or_default();
+                let number = usize::from(query.contains("continue=1"));
+                let service = json!({
+                    "apiVersion": "meta.k8s.io/v1",
+                    "kind": "PartialObjectMetadata",
+                    "metadata": {"name": "foo", "deletionTimestamp": pages[number]},
+                });
+                let more = (number + 1 < pages.len()).then_some("1");
+                let (code, items, more) = match request.uri().path() {
+                    "/api/v1/services" if query.contains("limit=500") => {
+                        (200, json!([service]), more)
+                    }
+                    "/apis/discovery.k8s.io/v1/endpointslices" => (200, json!([]), None),
+                    _ => (404, json!([]), None),
+                };
+                let body = json!({
+                    "apiVersion": "meta.k8s.io/v1",
+                    "kind": "PartialObjectMetadataList",
+                    "metadata": {"continue": more},
+                    "items": items,
+                    "code": code,
+                });
+                (code, body)
+            });
             let found = has_any(&member, "uid").await.expect("it is read");
             assert_eq!(found, remains, "{pages:?}");
         }

@@ -45,7 +45,7 @@ pub(super) async fn run(query: &Query<'_>) -> Result<ExitState, Failure> {
             break;
         };
         live.apply(change)?;
-        while let Some(change) = received.received() {
+        while let Ok(change) = received.try_recv() {
             live.apply(change)?;
         }
         live.settle().await;
@@ -149,8 +149,8 @@ impl Live<'_> {
             self.snapshot.misplaced = self.snapshot.unknown(MISPLACED, why);
             return;
         }
-        let exports: Vec<_> = fleet.hub.exports.all().cloned().collect();
-        let imports: Vec<_> = fleet.hub.imports.all().cloned().collect();
+        let exports: Vec<_> = fleet.hub.exports.objects.all().cloned().collect();
+        let imports: Vec<_> = fleet.hub.imports.objects.all().cloned().collect();
         let read = misplaced::among(hub, clusters, &exports, &imports).await;
         self.snapshot.misplaced = read.unwrap_or_else(|why| self.snapshot.unknown(MISPLACED, &why));
     }

@@ -196,39 +196,6 @@ pub(super) fn protect(headers: &mut HeaderMap) {
 mod tests {
     use super::*;
 
-    const HOST_HERE: (&str, &str) = ("host", "127.0.0.1:8001");
-
-    fn guard() -> Guard {
-        let once = Token("fedcba9876543210fedcba9876543210".to_owned());
-        Guard::new(
-            Token("0123456789abcdef0123456789abcdef".to_owned()),
-            once,
-            8001,
-        )
-    }
-
-    fn admitted(method: &str, uri: &str, headers: &[(&str, &str)]) -> Result<String, Refused> {
-        let uri: Uri = uri.parse().expect("a URI");
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            let name: HeaderName = name.parse().expect("a name");
-            map.append(name, value.parse().expect("a value"));
-        }
-        let method = method.parse().expect("a method");
-        match guard().admit(&method, &uri, &map)? {
-            Admitted::Below(path) => Ok(path.to_owned()),
-            Admitted::Open(path) => Ok(path),
-        }
-    }
-
-    fn page(headers: &[(&str, &str)]) -> Result<String, Refused> {
-        admitted(
-            "GET",
-            "/0123456789abcdef0123456789abcdef/api/events",
-            headers,
-        )
-    }
-
     #[test]
     fn tokens_are_random_and_of_32_digits() {
         let (one, two) = (Token::random().expect("one"), Token::random().expect("two"));
@@ -236,45 +203,6 @@ mod tests {
         assert_eq!(one.as_str().len(), 32);
         assert!(one.as_str().bytes().all(|byte| byte.is_ascii_hexdigit()));
         assert!(one.is(one.as_str()) && !one.is(&one.as_str()[..31]) && !one.is(two.as_str()));
-    }
-
-    #[test]
-    fn without_the_token_nothing_is_answered() {
-        for uri in [
-            "/",
-            "/api/events",
-            "/0123456789abcdef0123456789abcdee/",
-            "/0123456789abcdef0123456789abcdef",
-            "//0123456789abcdef0123456789abcdef/",
-            "/0123456789ABCDEF0123456789ABCDEF/",
-            "/x/0123456789abcdef0123456789abcdef/",
-            "/?0123456789abcdef0123456789abcdef/",
-        ] {
-            assert_eq!(
-                admitted("GET", uri, &[HOST_HERE]),
-                Err(Refused::Token),
-                "{uri}"
-            );
-        }
-        assert_eq!(page(&[HOST_HERE]), Ok("api/events".to_owned()));
-    }
-
-    #[test]
-    fn a_name_that_leads_here_is_not_this_server() {
-        for host in [
-            "evil.example:8001",
-            "127.0.0.1",
-            "127.0.0.1:80",
-            "127.0.0.1:8001.evil.example",
-            "",
-        ] {
-            assert_eq!(page(&[("host", host)]), Err(Refused::Host), "{host}");
-        }
-        assert_eq!(page(&[]), Err(Refused::Host));
-        assert_eq!(page(&[HOST_HERE, HOST_HERE]), Err(Refused::Host));
-        assert!(page(&[("host", "localhost:8001")]).is_ok());
-        let elsewhere = "http://evil.example:8001/0123456789abcdef0123456789abcdef/";
-        assert_eq!(admitted("GET", elsewhere, &[HOST_HERE]), Err(Refused::Host));
     }
 
     #[test]
@@ -295,30 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn other_pages_are_refused() {
-        for (name, value) in [
-            ("origin", "http://evil.example"),
-            ("origin", "null"),
-            ("origin", "https://127.0.0.1:8001"),
-            ("origin", "http://127.0.0.1:8002"),
-            ("sec-fetch-site", "cross-site"),
-            ("sec-fetch-site", "same-site"),
-        ] {
-            let refused = page(&[HOST_HERE, (name, value)]);
-            assert_eq!(refused, Err(Refused::Origin), "{name}: {value}");
-        }
-        for (name, value) in [
-            ("origin", "http://127.0.0.1:8001"),
-            ("sec-fetch-site", "same-origin"),
-            ("sec-fetch-site", "none"),
-        ] {
-            assert!(page(&[HOST_HERE, (name, value)]).is_ok(), "{name}: {value}");
-        }
-    }
-
-    #[test]
     fn a_one_time_address_leads_to_the_page_once() {
-        let guard = guard();
+        let token = Token("0123456789abcdef0123456789abcdef".to_owned());
+        let once = Token("fedcba9876543210fedcba9876543210".to_owned());
+        let guard = Guard::new(token, once, 8001);
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_static("127.0.0.1:8001"));
         let admit = |method: &Method, uri: &'static str| {
@@ -349,20 +257,5 @@ mod tests {
         assert_eq!(admit(&Method::GET, once), Ok(page.to_owned()));
         assert_eq!(admit(&Method::GET, once), Err(Refused::Once));
         assert_eq!(admit(&Method::GET, page), Ok("below ".to_owned()));
-    }
-
-    #[test]
-    fn only_get_and_posts_of_the_page_are_admitted() {
-        let uri = "/0123456789abcdef0123456789abcdef/";
-        for method in ["PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT"] {
-            let refused = admitted(method, uri, &[HOST_HERE]);
-            assert_eq!(refused, Err(Refused::Method), "{method}");
-        }
-        let refused = admitted("POST", uri, &[HOST_HERE]);
-        assert_eq!(refused, Err(Refused::Origin));
-        let refused = admitted("POST", uri, &[HOST_HERE, ("origin", "http://evil.example")]);
-        assert_eq!(refused, Err(Refused::Origin));
-        let own = ("origin", "http://127.0.0.1:8001");
-        assert!(admitted("POST", uri, &[HOST_HERE, own]).is_ok());
     }
 }

@@ -11,18 +11,16 @@ use serde::de::DeserializeOwned;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::term::exit::{CommandError, Failure, UNKNOWN};
 
-/// Failure that would leave the page empty.
+/// Missing right that would leave the page empty.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RightsError {
-    #[error(
-        "you may not list {kind} on the hub ({why}); ask for the rights to list and watch MultiClusterServices, Services and \
-         Clusters there (docs/ui.md){hint}"
-    )]
-    Forbidden {
-        kind: &'static str,
-        why: String,
-        hint: &'static str,
-    },
+#[error(
+    "you may not list {kind} on the hub ({message}); ask for the rights to list and watch \
+     MultiClusterServices, Services and Clusters there (docs/ui.md){hint}"
+)]
+pub(crate) struct RightsError {
+    kind: &'static str,
+    message: String,
+    hint: &'static str,
 }
 
 impl CommandError for RightsError {
@@ -64,9 +62,9 @@ where
     match hub.list_metadata(api, &one).await {
         Ok(_) => Ok(()),
         Err(RequestError::NotFound { .. }) => Err(hub.not_served(kind).into()),
-        Err(RequestError::NotAllowed { message, .. }) => Err(RightsError::Forbidden {
+        Err(RequestError::NotAllowed { message, .. }) => Err(RightsError {
             kind,
-            why: message,
+            message,
             hint,
         }
         .into()),

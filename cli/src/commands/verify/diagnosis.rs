@@ -64,13 +64,16 @@ pub(super) fn diagnose(
             ),
         ),
         (Path::Name { name, .. }, outcome) => of_name(from, name, outcome),
-        (Path::ClusterIp { .. }, outcome) => of_cluster_ip(outcome, evidence.endpoints_fail),
+        (Path::ClusterIp(_), outcome) => of_cluster_ip(outcome, evidence.endpoints_fail),
         (
-            Path::Endpoint { port, .. },
+            Path::Endpoint { at, .. },
             outcome @ (Outcome::Refused | Outcome::NoRoute | Outcome::TimedOut),
-        ) if evidence.is_entry => of_entry(from, *port, outcome),
-        (Path::Endpoint { provider, port, .. }, Outcome::Refused) => (
-            format!("the pod in {provider} is reached, and nothing listens on its port {port}"),
+        ) if evidence.is_entry => of_entry(from, at.port, outcome),
+        (Path::Endpoint { provider, at }, Outcome::Refused) => (
+            format!(
+                "the pod in {provider} is reached, and nothing listens on its port {}",
+                at.port
+            ),
             "compare targetPort of the Service with the port on which the container listens"
                 .to_owned(),
         ),

@@ -1,6 +1,7 @@
 //! Pods of a run: those that answer, those that connect, and the outcomes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use causeway::domain::ServiceKey;
 use futures::future::join_all;
@@ -8,8 +9,8 @@ use kube::api::DynamicObject;
 use tokio::time::Instant;
 
 use super::paths::Paths;
-use super::pods::{DELETE_WITHIN, PodError, Pods, Role, Run};
-use super::probe::{self, PORT, Path};
+use super::pods::{DELETE_WITHIN, Pods, Role, Run};
+use super::probe::{self, PORT, Path, Port, Protocol};
 use super::report::{ConsumerReport, Report, ServiceReport};
 use super::targets::{Dialler, Targets};
 use super::{Ended, Notes, VerifyError};
@@ -33,14 +34,13 @@ impl Targets {
         let mut objects = Vec::new();
         if !as_job {
             for provider in Self::providers(diallers) {
-                objects.push(run.pod(&server_name(&provider), &Role::Serve(&provider), None)?);
+                objects.push(server(run, &provider)?);
             }
         }
         for (number, dialler) in diallers.iter().enumerate() {
-            let (name, role) = (dialler.name(number), Role::Dial(&dialler.services));
             objects.push(match as_job {
-                true => run.job(&name, &role)?,
-                false => run.pod(&name, &role, dialler.node.as_deref())?,
+                true => run.job(&dialler.name(number), &Role::Dial(&dialler.services))?,
+                false => dialler.pod(run, number)?,
             });
         }
         Ok(objects)
@@ -105,55 +105,40 @@ impl Targets {
             adopted.map(|error| format!("{name}: {error}"))
         });
         untried.extend(join_all(adopted).await.into_iter().flatten());
+        let pods = &*pods;
         // A provider whose pod does not start leaves time for the dialling pods.
         let served_by = Instant::now() + run.timeout / 2;
-        let servers = self.serve(run, pods, &diallers, served_by).await?;
+        let servers = Self::providers(&diallers);
+        let servers = servers.into_iter().map(|provider| async move {
+            let served = self.served(run, pods, &provider, served_by).await;
+            (provider, served)
+        });
+        let servers: BTreeMap<_, _> = join_all(servers).await.into_iter().collect();
         self.add_servers(&mut diallers, &servers);
         let paths = diallers.iter().flat_map(Dialler::paths).count();
         let number = diallers.len();
         notes(format!("dialling {paths} paths from {number} pods"))?;
-        let created = create_diallers(run, pods, &diallers, deadline).await?;
-        Ok(dialled(run, pods, (diallers, created, untried), deadline).await)
+        Ok(dialled(run, pods, (diallers, untried), deadline).await)
     }
 
-    /// Starts a pod in each provider before the deadline. Returns the address of each pod, or the
+    /// Starts the answering pod of a provider before the deadline. Returns its address, or the
     /// reason that it has none.
-    async fn serve(
+    async fn served(
         &self,
         run: &Run,
-        pods: &mut BTreeMap<&str, Pods<'_>>,
-        diallers: &[Dialler],
+        pods: &BTreeMap<&str, Pods<'_>>,
+        provider: &str,
         deadline: Instant,
-    ) -> Result<BTreeMap<String, Result<std::net::IpAddr, String>>, Failure> {
-        let mut servers = BTreeMap::new();
-        for provider in Self::providers(diallers) {
-            let pod = run.pod(&server_name(&provider), &Role::Serve(&provider), None)?;
-            let created = match pods.get_mut(provider.as_str()) {
-                Some(pods) => {
-                    let created = pods.create(&pod, deadline).await;
-                    created.map_err(|error| error.to_string())
-                }
-                None => match self.members.get(&provider) {
-                    Some(Err(why)) => Err(why.clone()),
-                    _ => Err(format!("{provider} is not joined")),
-                },
-            };
-            servers.insert(provider, created);
-        }
-        let pods = &*pods;
-        let ready = servers.into_iter().map(|(provider, created)| async move {
-            let address = match (created, pods.get(provider.as_str())) {
-                (Err(why), _) => Err(why),
-                (Ok(()), None) => Err(format!("{provider} is not joined")),
-                (Ok(()), Some(pods)) => {
-                    let name = run.pod_name(&server_name(&provider));
-                    let ready = pods.ready(&name, deadline).await;
-                    ready.map_err(|error: PodError| error.to_string())
-                }
-            };
-            (provider, address)
-        });
-        Ok(join_all(ready).await.into_iter().collect())
+    ) -> Result<IpAddr, String> {
+        let Some(pods) = pods.get(provider) else {
+            return Err(match self.members.get(provider) {
+                Some(Err(why)) => why.clone(),
+                _ => format!("{provider} is not joined"),
+            });
+        };
+        let pod = server(run, provider).map_err(|error| error.to_string())?;
+        let name = pods.create(pod, deadline).await?;
+        pods.ready(&name, deadline).await
     }
 
     /// Adds the answering pods to the paths of each dialler, and those that do not answer to its
@@ -161,7 +146,7 @@ impl Targets {
     fn add_servers(
         &self,
         diallers: &mut [Dialler],
-        servers: &BTreeMap<String, Result<std::net::IpAddr, String>>,
+        servers: &BTreeMap<String, Result<IpAddr, String>>,
     ) {
         for dialler in diallers {
             let network = self.network(&dialler.cluster);
@@ -175,8 +160,7 @@ impl Targets {
                     match address {
                         Ok(address) => added.push(Path::Server {
                             provider: provider.clone(),
-                            address: *address,
-                            port: PORT,
+                            at: Port::new(*address, PORT, Protocol::Tcp),
                         }),
                         Err(why) => untried.push(format!(
                             "the way to pods of {provider} with large packets: {why}"
@@ -189,45 +173,24 @@ impl Targets {
     }
 }
 
-/// Creates the pods that connect before the deadline. Returns the result of each, in the order of
-/// the diallers.
-async fn create_diallers(
-    run: &Run,
-    pods: &mut BTreeMap<&str, Pods<'_>>,
-    diallers: &[Dialler],
-    deadline: Instant,
-) -> Result<Vec<Result<(), String>>, ObjectError> {
-    let mut all = Vec::new();
-    for (number, dialler) in diallers.iter().enumerate() {
-        let role = Role::Dial(&dialler.services);
-        let pod = run.pod(&dialler.name(number), &role, dialler.node.as_deref())?;
-        let created = match pods.get_mut(dialler.cluster.as_str()) {
-            Some(pods) => pods.create(&pod, deadline).await,
-            None => Ok(()),
-        };
-        all.push(created.map_err(|error| error.to_string()));
-    }
-    Ok(all)
-}
-
-/// Waits for the outcomes of the pods that connect and were created, and reports them by service.
+/// Creates the pods that connect, waits for their outcomes, and reports them by service.
 async fn dialled(
     run: &Run,
     pods: &BTreeMap<&str, Pods<'_>>,
-    (diallers, created, mut untried): (Vec<Dialler>, Vec<Result<(), String>>, Vec<String>),
+    (diallers, mut untried): (Vec<Dialler>, Vec<String>),
     deadline: Instant,
 ) -> Report {
-    let outcomes = diallers.iter().zip(created).enumerate();
-    let outcomes = outcomes.map(|(number, (dialler, created))| async move {
-        let name = run.pod_name(&dialler.name(number));
+    let outcomes = diallers.iter().enumerate();
+    let outcomes = outcomes.map(|(number, dialler)| async move {
         let pods = pods.get(dialler.cluster.as_str())?;
-        Some(match created {
-            Ok(()) => {
-                let (dialled, error) = pods.dialled(&name, deadline).await;
-                (dialled, error.map(|error| error.to_string()))
-            }
-            Err(why) => (Vec::new(), Some(why)),
-        })
+        let dialled = async {
+            let pod = dialler.pod(run, number);
+            let pod = pod.map_err(|error| error.to_string())?;
+            let name = pods.create(pod, deadline).await?;
+            Ok::<_, String>(pods.dialled(&name, deadline).await)
+        };
+        let dialled = dialled.await;
+        Some(dialled.unwrap_or_else(|why| (Vec::new(), Some(why))))
     });
     let outcomes = join_all(outcomes).await;
     let mut services: BTreeMap<ServiceKey, Vec<ConsumerReport>> = BTreeMap::new();
@@ -253,6 +216,11 @@ impl Dialler {
         format!("dial-{number}")
     }
 
+    fn pod(&self, run: &Run, number: usize) -> Result<DynamicObject, ObjectError> {
+        let role = Role::Dial(&self.services);
+        run.pod(&self.name(number), &role, self.node.as_deref())
+    }
+
     /// Returns the paths of all services.
     fn paths(&self) -> impl Iterator<Item = &Path> {
         self.services.iter().flat_map(|(_, paths)| &paths.paths)
@@ -276,8 +244,9 @@ impl Dialler {
     }
 }
 
-fn server_name(provider: &str) -> String {
-    format!("serve-{provider}")
+/// Returns the answering pod of a provider.
+fn server(run: &Run, provider: &str) -> Result<DynamicObject, ObjectError> {
+    run.pod(&format!("serve-{provider}"), &Role::Serve(provider), None)
 }
 
 fn provider_of(path: &Path) -> Option<&str> {
@@ -290,7 +259,7 @@ fn provider_of(path: &Path) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::verify::probe::{Dialled, Outcome, Protocol};
+    use crate::commands::verify::probe::{Dialled, Outcome};
     use crate::commands::verify::targets::tests::targets;
     use crate::fixtures::synced;
 
@@ -298,9 +267,7 @@ mod tests {
     fn service(name: &str, provider: &str) -> (ServiceKey, Paths) {
         let endpoint = Path::Endpoint {
             provider: provider.to_owned(),
-            address: [10, 1, 0, 1].into(),
-            port: 8080,
-            protocol: Protocol::Tcp,
+            at: Port::new([10, 1, 0, 1], 8080, Protocol::Tcp),
         };
         let paths = Paths {
             paths: vec![endpoint],
@@ -318,7 +285,7 @@ mod tests {
             services: vec![service("foo", "a"), service("bar", "b")],
             entered: BTreeSet::new(),
         }];
-        let address: std::net::IpAddr = [10, 1, 0, 9].into();
+        let address: IpAddr = [10, 1, 0, 9].into();
         let servers = BTreeMap::from([
             ("a".to_owned(), Ok(address)),
             ("b".to_owned(), Err("b: no".to_owned())),

@@ -8,7 +8,7 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
-use super::probe::{CLUSTER_DOMAIN, Path, Protocol};
+use super::probe::{CLUSTER_DOMAIN, Path, Port, Protocol};
 use crate::observe::service::{Held, OfService as _};
 
 /// Maximum number of endpoints to connect to in each provider.
@@ -31,7 +31,7 @@ impl Paths {
     pub(super) fn of(held: &Held, key: &ServiceKey, consumer: &str) -> Self {
         let mut all = Self::default();
         let derived = key.derived();
-        let mut endpoints: BTreeMap<String, Vec<(IpAddr, Vec<Port>)>> = BTreeMap::new();
+        let mut endpoints: BTreeMap<String, Vec<(IpAddr, Vec<PortNumber>)>> = BTreeMap::new();
         // Address families of the serving endpoints that kube-proxy does not use, by provider.
         let mut unused = BTreeMap::new();
         let mut published = BTreeSet::new();
@@ -125,8 +125,8 @@ fn own_addresses(service: &Service) -> Option<Vec<IpAddr>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Port with the protocol by which it is dialled.
-type Port = (u16, Protocol);
+/// Number of a port, with the protocol by which the port is dialled.
+type PortNumber = (u16, Protocol);
 
 /// Returns each address of a Service with its ports of TCP and UDP.
 fn cluster_ips(service: &Service) -> Vec<Path> {
@@ -142,11 +142,7 @@ fn cluster_ips(service: &Service) -> Vec<Path> {
     });
     let paths = addresses.into_iter().flat_map(|address| {
         let ports = ports.clone().take(MAX_PORTS);
-        ports.map(move |(port, protocol)| Path::ClusterIp {
-            address,
-            port,
-            protocol,
-        })
+        ports.map(move |(port, protocol)| Path::ClusterIp(Port::new(address, port, protocol)))
     });
     paths.collect()
 }
@@ -163,7 +159,7 @@ fn dialled(
     provider: &str,
     slice: &EndpointSlice,
     untried: &mut Vec<String>,
-) -> Vec<(IpAddr, Vec<Port>)> {
+) -> Vec<(IpAddr, Vec<PortNumber>)> {
     let has_port = slice.ports.iter().flatten().any(|port| port.port.is_some());
     if !has_port && slice.endpoints.iter().any(is_serving) {
         untried.push(format!("endpoints of {provider} have no port to dial"));
@@ -189,17 +185,15 @@ fn dialled(
 }
 
 /// Returns paths to at most [`MAX_ENDPOINTS`] endpoints of a provider, evenly spread.
-fn sample(provider: &str, mut endpoints: Vec<(IpAddr, Vec<Port>)>) -> Vec<Path> {
+fn sample(provider: &str, mut endpoints: Vec<(IpAddr, Vec<PortNumber>)>) -> Vec<Path> {
     endpoints.sort();
     endpoints.dedup();
     let count = endpoints.len().min(MAX_ENDPOINTS);
     let spread = (0..count).filter_map(|one| endpoints.get(one * endpoints.len() / count));
     let found = spread.flat_map(|(address, ports)| {
-        ports.iter().map(|(port, protocol)| Path::Endpoint {
+        ports.iter().map(|&(port, protocol)| Path::Endpoint {
             provider: provider.to_owned(),
-            address: *address,
-            port: *port,
-            protocol: *protocol,
+            at: Port::new(*address, port, protocol),
         })
     });
     // EndpointSlices may share an endpoint. Each path has one outcome.
@@ -277,6 +271,14 @@ mod tests {
         vec![serde_json::from_value(service).expect("a Service")]
     }
 
+    fn held(services: Vec<Service>, slices: Vec<EndpointSlice>) -> Held {
+        Held {
+            services,
+            slices,
+            ..Held::default()
+        }
+    }
+
     fn shown(held: &Held) -> Vec<String> {
         let paths = Paths::of(held, &key(), "member2");
         let paths = paths.paths.iter().map(|path| match path {
@@ -289,16 +291,12 @@ mod tests {
 
     #[test]
     fn paths_lead_to_each_provider_the_service_and_its_names() {
-        let held = Held {
-            services: service("foo", "10.66.0.7"),
-            slices: vec![
-                slice("foo", None, &["10.2.0.1"], "TCP"),
-                slice("foo", Some("member1"), &["10.1.0.1"], "TCP"),
-            ],
-            ..Held::default()
-        };
+        let slices = vec![
+            slice("foo", None, &["10.2.0.1"], "TCP"),
+            slice("foo", Some("member1"), &["10.1.0.1"], "TCP"),
+        ];
         assert_eq!(
-            shown(&held),
+            shown(&held(service("foo", "10.66.0.7"), slices)),
             [
                 "ClusterIP 10.66.0.7:80",
                 "member1 10.1.0.1:8080",
@@ -336,12 +334,7 @@ mod tests {
             let owned = |all: &[&str]| Some(all.iter().map(|&one| one.to_owned()).collect());
             spec.cluster_ips = owned(&addresses);
             spec.ip_families = owned(&families);
-            let held = Held {
-                services,
-                slices: slices.clone(),
-                ..Held::default()
-            };
-            let shown = shown(&held);
+            let shown = shown(&held(services, slices.clone()));
             let dialled: Vec<_> = shown
                 .iter()
                 .filter(|one| !one.starts_with("foo."))
@@ -365,11 +358,7 @@ mod tests {
             (vec![unused.clone(), none], &[untried]),
             (vec![unused, used], &[]),
         ] {
-            let held = Held {
-                services: services.clone(),
-                slices,
-                ..Held::default()
-            };
+            let held = held(services.clone(), slices);
             assert_eq!(Paths::of(&held, &key(), "member2").untried, expected);
         }
     }
@@ -384,28 +373,15 @@ mod tests {
         ] {
             let mut slice = slice("foo", Some("member1"), addresses, "TCP");
             slice.ports = serde_json::from_value(ports).expect("ports");
-            let held = Held {
-                services: service("foo", "None"),
-                slices: vec![slice],
-                ..Held::default()
-            };
+            let held = held(service("foo", "None"), vec![slice]);
             assert_eq!(Paths::of(&held, &key(), "member2").untried, expected);
         }
     }
 
     #[test]
     fn names_of_a_headless_service_have_the_addresses_of_endpoints() {
-        let held = Held {
-            services: service("foo", "None"),
-            slices: vec![slice(
-                "foo",
-                Some("member1"),
-                &["10.1.0.1", "10.1.0.2"],
-                "TCP",
-            )],
-            ..Held::default()
-        };
-        let shown = shown(&held);
+        let slice = slice("foo", Some("member1"), &["10.1.0.1", "10.1.0.2"], "TCP");
+        let shown = shown(&held(service("foo", "None"), vec![slice]));
         assert!(
             shown.contains(&"foo.shop [10.1.0.1, 10.1.0.2]".to_owned()),
             "{shown:?}"
@@ -423,13 +399,8 @@ mod tests {
         slice.endpoints[1].conditions = Some(conditions(true, false));
         slice.endpoints[2].conditions = Some(conditions(false, true));
         slice.endpoints[3].conditions = Some(conditions(false, false));
-        let held = Held {
-            services: service("foo", "None"),
-            slices: vec![slice],
-            ..Held::default()
-        };
         assert_eq!(
-            shown(&held)[..3],
+            shown(&held(service("foo", "None"), vec![slice]))[..3],
             [
                 "member1 10.1.0.1:8080",
                 "member1 10.1.0.3:8080",
@@ -449,11 +420,8 @@ mod tests {
         for (count, names, untried) in [(500, 2, 0), (501, 0, 1)] {
             let all = all(count);
             let all: Vec<_> = all.iter().map(String::as_str).collect();
-            let held = Held {
-                services: service("foo", "None"),
-                slices: vec![slice("foo", Some("member1"), &all, "TCP")],
-                ..Held::default()
-            };
+            let slices = vec![slice("foo", Some("member1"), &all, "TCP")];
+            let held = held(service("foo", "None"), slices);
             let paths = Paths::of(&held, &key(), "member2");
             let found = paths.paths.iter();
             let found = found.filter(|path| matches!(path, Path::Name { .. }));
@@ -469,11 +437,7 @@ mod tests {
         ports[0].port = Some(9090);
         let mut both = slice("foo", Some("member1"), &["10.1.0.1"], "TCP");
         both.ports.as_mut().expect("ports").extend(ports.clone());
-        let held = Held {
-            services: service("foo", "None"),
-            slices: vec![second, both],
-            ..Held::default()
-        };
+        let held = held(service("foo", "None"), vec![second, both]);
         assert_eq!(
             shown(&held)[..2],
             ["member1 10.1.0.1:8080", "member1 10.1.0.1:9090"]
@@ -488,11 +452,10 @@ mod tests {
             "spec": {"type": "ClusterSetIP", "ips": ["10.66.0.9"], "ports": []},
         });
         let derived = key().derived().name.to_string();
+        let slices = vec![slice(&derived, Some("member1"), &["10.1.0.1"], "TCP")];
         let held = Held {
-            services: service(&derived, "10.66.0.9"),
             imports: vec![serde_json::from_value(import).expect("an import")],
-            slices: vec![slice(&derived, Some("member1"), &["10.1.0.1"], "TCP")],
-            ..Held::default()
+            ..held(service(&derived, "10.66.0.9"), slices)
         };
         assert_eq!(
             shown(&held),
@@ -508,12 +471,8 @@ mod tests {
     fn many_endpoints_are_sampled_over_the_whole_range() {
         let all: Vec<_> = (0..100).map(|n| format!("10.1.0.{n}")).collect();
         let all: Vec<_> = all.iter().map(String::as_str).collect();
-        let held = Held {
-            services: service("foo", "None"),
-            slices: vec![slice("foo", Some("member1"), &all, "TCP")],
-            ..Held::default()
-        };
-        let shown = shown(&held);
+        let slices = vec![slice("foo", Some("member1"), &all, "TCP")];
+        let shown = shown(&held(service("foo", "None"), slices));
         let dialled = shown.iter().filter(|one| one.starts_with("member1 "));
         let dialled: Vec<_> = dialled.map(String::as_str).collect();
         assert_eq!(
@@ -548,12 +507,8 @@ mod tests {
         let mut foo = service("foo", "10.66.0.7");
         let spec = foo[0].spec.as_mut().expect("a spec");
         spec.ports.as_mut().expect("ports")[0].protocol = Some("UDP".to_owned());
-        let held = Held {
-            services: foo,
-            slices: vec![slice("foo", Some("member1"), &["10.1.0.1"], "UDP")],
-            ..Held::default()
-        };
-        let shown = shown(&held);
+        let slices = vec![slice("foo", Some("member1"), &["10.1.0.1"], "UDP")];
+        let shown = shown(&held(foo, slices));
         assert_eq!(
             shown[..2],
             ["ClusterIP 10.66.0.7:80/UDP", "member1 10.1.0.1:8080/UDP"]
@@ -562,11 +517,8 @@ mod tests {
 
     #[test]
     fn ports_of_sctp_and_absent_services_are_untried() {
-        let held = Held {
-            services: service("foo", "None"),
-            slices: vec![slice("foo", Some("member1"), &["10.1.0.1"], "SCTP")],
-            ..Held::default()
-        };
+        let slices = vec![slice("foo", Some("member1"), &["10.1.0.1"], "SCTP")];
+        let held = held(service("foo", "None"), slices);
         let paths = Paths::of(&held, &key(), "member2");
         assert_eq!(
             paths.untried,

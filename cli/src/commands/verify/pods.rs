@@ -1,6 +1,7 @@
 //! Pods of one run: created with the user's rights, and deleted regardless of the result.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, DynamicObject, ListParams, LogParams};
 use kube::{Api, ResourceExt as _};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::named;
@@ -32,35 +35,8 @@ const GRACE: Duration = Duration::from_secs(30);
 const MAX_OLD: u32 = 100;
 /// Maximum time in which a run deletes its pods in all members.
 pub(super) const DELETE_WITHIN: Duration = Duration::from_secs(30);
-/// Maximum number of pods of a member that are deleted concurrently.
-const DELETED_AT_ONCE: usize = 16;
-
-/// Failed pod, with a message for the user.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PodError {
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    #[error("namespace {0} does not exist there; choose another with --probe-namespace")]
-    NoNamespace(String),
-    #[error("pod {namespace}/{name} did not {step} in time{state}")]
-    Late {
-        namespace: String,
-        name: String,
-        /// `start` or `end`.
-        step: &'static str,
-        state: String,
-    },
-    #[error("pod {namespace}/{name} failed{state}")]
-    Failed {
-        namespace: String,
-        name: String,
-        state: String,
-    },
-    #[error("{pod}; its log cannot be read: {log}")]
-    Unread { pod: Box<Self>, log: RequestError },
-}
+/// Maximum number of pods of a member that are created or deleted concurrently.
+const AT_ONCE: usize = 16;
 
 /// Properties that all pods of a run share.
 #[derive(Clone, Debug)]
@@ -109,11 +85,6 @@ impl Run {
         }))
     }
 
-    /// Returns the full name of a pod.
-    pub(super) fn pod_name(&self, name: &str) -> String {
-        format!("causeway-verify-{}-{name}", self.id)
-    }
-
     /// Describes the pods that may still exist in a member, with the command that deletes those of
     /// this run.
     pub(super) fn left(&self, member: &str, pods: &[String]) -> String {
@@ -127,7 +98,7 @@ impl Run {
 
     fn metadata(&self, name: &str) -> Value {
         json!({
-            "name": self.pod_name(name),
+            "name": format!("causeway-verify-{}-{name}", self.id),
             "namespace": self.namespace,
             "labels": self.labels(),
             "annotations": annotations(),
@@ -211,7 +182,9 @@ impl Run {
 pub(super) struct Pods<'a> {
     member: &'a ApiServer,
     namespace: &'a str,
-    names: Vec<String>,
+    names: Mutex<Vec<String>>,
+    /// Limit of concurrent creations.
+    creations: Semaphore,
     /// Pods of earlier runs that ended or will not start.
     earlier: Vec<String>,
 }
@@ -221,7 +194,8 @@ impl<'a> Pods<'a> {
         Self {
             member,
             namespace,
-            names: Vec::new(),
+            names: Mutex::default(),
+            creations: Semaphore::new(AT_ONCE),
             earlier: Vec::new(),
         }
     }
@@ -230,35 +204,40 @@ impl<'a> Pods<'a> {
         self.member.api(Some(self.namespace))
     }
 
-    /// Records a pod, and creates it before the deadline. A pod that the member refused does not
-    /// exist, and is not recorded.
+    /// Records a pod, and creates it before the deadline. Returns its name. A pod that the member
+    /// refused does not exist, and is not recorded.
     pub(super) async fn create(
-        &mut self,
-        pod: &DynamicObject,
+        &self,
+        pod: DynamicObject,
         deadline: Instant,
-    ) -> Result<(), PodError> {
+    ) -> Result<String, String> {
         let name = pod.name_any();
-        self.names.push(name.clone());
-        match timeout_at(deadline, objects::create(self.member, pod)).await {
-            Ok(Ok(())) => Ok(()),
+        let created = async {
+            let _turn = self.creations.acquire().await;
+            self.names.lock().push(name.clone());
+            objects::create(self.member, &pod).await
+        };
+        match timeout_at(deadline, created).await {
+            Ok(Ok(())) => Ok(name),
             Ok(Err(ObjectError::Request(error))) => {
                 if is_refusal(&error) {
-                    self.names.pop();
+                    self.names.lock().retain(|one| *one != name);
                 }
                 Err(match error {
-                    RequestError::NotFound { .. } => {
-                        PodError::NoNamespace(self.namespace.to_owned())
-                    }
-                    error => error.into(),
+                    RequestError::NotFound { .. } => format!(
+                        "namespace {} does not exist there; choose another with --probe-namespace",
+                        self.namespace
+                    ),
+                    error => error.to_string(),
                 })
             }
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(self.late(&name, "start", String::new())),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(self.failure(&name, format_args!("did not start in time"))),
         }
     }
 
     /// Waits until a pod is ready and returns its address.
-    pub(super) async fn ready(&self, name: &str, deadline: Instant) -> Result<IpAddr, PodError> {
+    pub(super) async fn ready(&self, name: &str, deadline: Instant) -> Result<IpAddr, String> {
         let mut state = String::new();
         let ready = wait::until(self.api(), name, deadline, |pod: Option<&Pod>| {
             let status = pod?.status.as_ref()?;
@@ -273,26 +252,15 @@ impl<'a> Pods<'a> {
         });
         match ready.await {
             Ok(Some(address)) => Ok(address),
-            Ok(None) => Err(self.failed(name, state)),
-            Err(late) => Err(self.late(name, "start", format!("{state}{late}"))),
+            Ok(None) => Err(self.failure(name, format_args!("failed{state}"))),
+            Err(late) => {
+                Err(self.failure(name, format_args!("did not start in time{state}{late}")))
+            }
         }
     }
 
-    fn failed(&self, name: &str, state: String) -> PodError {
-        PodError::Failed {
-            namespace: self.namespace.to_owned(),
-            name: name.to_owned(),
-            state,
-        }
-    }
-
-    fn late(&self, name: &str, step: &'static str, state: String) -> PodError {
-        PodError::Late {
-            namespace: self.namespace.to_owned(),
-            name: name.to_owned(),
-            step,
-            state,
-        }
+    fn failure(&self, name: &str, what: fmt::Arguments<'_>) -> String {
+        format!("pod {}/{name} {what}", self.namespace)
     }
 
     /// Waits until a pod has ended and returns the outcomes that it printed. At the deadline it
@@ -302,7 +270,7 @@ impl<'a> Pods<'a> {
         &self,
         name: &str,
         deadline: Instant,
-    ) -> (Vec<Dialled>, Option<PodError>) {
+    ) -> (Vec<Dialled>, Option<String>) {
         let (mut state, mut has_started, mut has_failed) = (String::new(), false, false);
         let ended = wait::until(self.api(), name, deadline, |pod: Option<&Pod>| {
             let status = pod?.status.as_ref()?;
@@ -315,9 +283,9 @@ impl<'a> Pods<'a> {
         let error = match ended.await {
             Err(late) => {
                 let step = if has_started { "end" } else { "start" };
-                Some(self.late(name, step, format!("{state}{late}")))
+                Some(self.failure(name, format_args!("did not {step} in time{state}{late}")))
             }
-            Ok(()) if has_failed => Some(self.failed(name, state)),
+            Ok(()) if has_failed => Some(self.failure(name, format_args!("failed{state}"))),
             Ok(()) => None,
         };
         let parameters = LogParams {
@@ -335,9 +303,9 @@ impl<'a> Pods<'a> {
                 (dialled, error.filter(|_| is_relevant))
             }
             Err(log) => {
-                let error = match error.map(Box::new) {
-                    Some(pod) => PodError::Unread { pod, log },
-                    None => log.into(),
+                let error = match error {
+                    Some(pod) => format!("{pod}; its log cannot be read: {log}"),
+                    None => log.to_string(),
                 };
                 (Vec::new(), Some(error))
             }
@@ -348,14 +316,15 @@ impl<'a> Pods<'a> {
     /// runs. Returns the error of each pod of this run that may still exist. A pod of an earlier
     /// run does nothing, and the next run deletes it.
     pub(super) async fn delete(&self, deadline: Instant) -> Vec<String> {
+        let names = self.names.lock().clone();
         let earlier = self.earlier.iter().map(|name| (name, false));
-        let all = self.names.iter().map(|name| (name, true)).chain(earlier);
+        let all = names.iter().map(|name| (name, true)).chain(earlier);
         let deletions = all.map(|(name, is_own)| async move {
             let left = self.delete_one(name, deadline).await;
             left.filter(|_| is_own)
         });
         let deletions: Vec<_> = deletions.collect();
-        let deleted = stream::iter(deletions).buffer_unordered(DELETED_AT_ONCE);
+        let deleted = stream::iter(deletions).buffer_unordered(AT_ONCE);
         let left: Vec<_> = deleted.collect().await;
         let mut left: Vec<_> = left.into_iter().flatten().collect();
         left.sort();
@@ -465,15 +434,14 @@ fn describe(status: &PodStatus) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
-    use http_body_util::Full;
+    use kube::client::Body;
     use tokio::sync::Barrier;
-    use tower::{BoxError, service_fn};
+    use tower::service_fn;
 
     use super::*;
     use crate::cluster::access::Side;
     use crate::commands::verify::probe::Outcome;
-    use crate::fixtures::server;
+    use crate::fixtures::{answering, server};
 
     fn run() -> Run {
         Run {
@@ -485,10 +453,24 @@ mod tests {
     }
 
     /// Answer with a status of a failure.
-    fn failure(code: u16, message: &str) -> Result<http::Response<Full<Bytes>>, BoxError> {
+    fn failure(code: u16, message: &str) -> (u16, String) {
         let status = kube::core::Status::failure(message, "Reason").with_code(code);
-        let body = Full::new(Bytes::from(serde_json::to_vec(&status)?));
-        Ok(http::Response::builder().status(code).body(body)?)
+        (code, json!(status).to_string())
+    }
+
+    /// Answer with a list of one failed pod.
+    fn failed() -> (u16, String) {
+        let pod = json!({
+            "metadata": {"name": "dial-0", "resourceVersion": "1"},
+            "status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"},
+        });
+        let list = json!({
+            "apiVersion": "v1",
+            "kind": "PodList",
+            "metadata": {"resourceVersion": "1"},
+            "items": [pod],
+        });
+        (200, list.to_string())
     }
 
     #[tokio::test]
@@ -503,22 +485,18 @@ mod tests {
             (409, "already exists", 1, false),
             (504, "timed out", 1, false),
         ] {
-            let refuse = service_fn(move |_: http::Request<kube::client::Body>| async move {
-                failure(code, message)
-            });
-            let member = server(Side::Member, kube::Client::new(refuse, "default"));
-            let mut pods = Pods::new(&member, "causeway-system");
+            let member = answering(Side::Member, move |_| failure(code, message));
+            let pods = Pods::new(&member, "causeway-system");
             let pod = run().pod("dial-0", &Role::Dial(&[]), None).expect("a pod");
             let deadline = Instant::now() + Duration::from_secs(10);
-            let error = pods.create(&pod, deadline).await.expect_err(message);
-            assert_eq!(pods.names.len(), left, "{message}");
-            assert_eq!(error.to_string().contains(rights), has_remedy, "{error}");
+            let error = pods.create(pod, deadline).await.expect_err(message);
+            assert_eq!(pods.names.lock().len(), left, "{message}");
+            assert_eq!(error.contains(rights), has_remedy, "{error}");
         }
     }
 
     #[tokio::test]
     async fn failed_pod_without_an_outcome_is_an_error() {
-        let status = r#"{"phase": "Failed", "reason": "Evicted", "message": "low on memory"}"#;
         for (log, expected) in [
             (
                 "",
@@ -526,92 +504,68 @@ mod tests {
             ),
             (LINE, None),
         ] {
-            let answer = service_fn(
-                move |request: http::Request<kube::client::Body>| async move {
-                    let pod = format!(
-                        r#"{{"metadata": {{"name": "dial-0", "resourceVersion": "1"}}, "status": {status}}}"#
-                    );
-                    let body = match request.uri().path().ends_with("/log") {
-                        true => {
-                            let query = request.uri().query().unwrap_or_default();
-                            assert!(query.contains("container=probe"), "{query}");
-                            log.to_owned()
-                        }
-                        false => format!(
-                            r#"{{"apiVersion": "v1", "kind": "PodList", "metadata": {{"resourceVersion": "1"}}, "items": [{pod}]}}"#
-                        ),
-                    };
-                    Ok::<_, BoxError>(http::Response::new(Full::new(Bytes::from(body))))
-                },
-            );
-            let member = server(Side::Member, kube::Client::new(answer, "default"));
+            let member = answering(Side::Member, move |request| {
+                if !request.uri().path().ends_with("/log") {
+                    return failed();
+                }
+                let query = request.uri().query().unwrap_or_default();
+                assert!(query.contains("container=probe"), "{query}");
+                (200, log.to_owned())
+            });
             let pods = Pods::new(&member, "causeway-system");
             let deadline = Instant::now() + Duration::from_secs(10);
             let (dialled, error) = pods.dialled("dial-0", deadline).await;
             assert_eq!(dialled, read(log));
-            assert_eq!(error.map(|error| error.to_string()).as_deref(), expected);
-            if expected.is_some() {
+            assert_eq!(error.as_deref(), expected);
+            if let Some(expected) = expected {
                 let error = pods.ready("dial-0", deadline).await.expect_err("it failed");
-                assert!(matches!(error, PodError::Failed { .. }), "{error}");
+                assert_eq!(error, expected);
             }
         }
     }
 
     #[tokio::test]
     async fn failed_pod_with_a_refused_log_has_both_causes() {
-        let answer = service_fn(|request: http::Request<kube::client::Body>| async move {
-            if request.uri().path().ends_with("/log") {
-                return failure(403, "pods/log is forbidden");
+        let member = answering(Side::Member, |request| {
+            match request.uri().path().ends_with("/log") {
+                true => failure(403, "pods/log is forbidden"),
+                false => failed(),
             }
-            let pod = json!({
-                "metadata": {"name": "dial-0", "resourceVersion": "1"},
-                "status": {"phase": "Failed", "reason": "Evicted"},
-            });
-            let list = json!({
-                "apiVersion": "v1",
-                "kind": "PodList",
-                "metadata": {"resourceVersion": "1"},
-                "items": [pod],
-            });
-            Ok(http::Response::new(Full::new(Bytes::from(
-                list.to_string(),
-            ))))
         });
-        let member = server(Side::Member, kube::Client::new(answer, "default"));
         let pods = Pods::new(&member, "causeway-system");
         let deadline = Instant::now() + Duration::from_secs(10);
         let (dialled, error) = pods.dialled("dial-0", deadline).await;
         assert_eq!(dialled, []);
-        let error = error.expect("it failed").to_string();
-        assert!(
-            error.starts_with("pod causeway-system/dial-0 failed: Evicted; "),
-            "{error}"
-        );
+        let error = error.expect("it failed");
+        let expected = "pod causeway-system/dial-0 failed: Evicted: low on memory; ";
+        assert!(error.starts_with(expected), "{error}");
         assert!(error.contains("pods/log is forbidden"), "{error}");
     }
 
     #[tokio::test]
     async fn pods_are_deleted_at_once_and_only_own_ones_are_left() {
-        let barrier = Arc::new(Barrier::new(DELETED_AT_ONCE));
-        let refuse = service_fn(move |_: http::Request<kube::client::Body>| {
+        let barrier = Arc::new(Barrier::new(AT_ONCE));
+        let refuse = service_fn(move |_: http::Request<Body>| {
             let barrier = Arc::clone(&barrier);
             async move {
                 barrier.wait().await;
-                failure(403, "no")
+                let (code, body) = failure(403, "no");
+                let body = Body::from(body.into_bytes());
+                http::Response::builder().status(code).body(body)
             }
         });
         let member = server(Side::Member, kube::Client::new(refuse, "default"));
         let named = |prefix: &str| -> Vec<String> {
-            let numbers = 0..DELETED_AT_ONCE;
+            let numbers = 0..AT_ONCE;
             numbers.map(|number| format!("{prefix}-{number}")).collect()
         };
         let pods = Pods {
-            names: named("own"),
+            names: Mutex::new(named("own")),
             earlier: named("earlier"),
             ..Pods::new(&member, "causeway-system")
         };
         let left = pods.delete(Instant::now() + Duration::from_secs(10)).await;
-        assert_eq!(left.len(), DELETED_AT_ONCE, "{left:?}");
+        assert_eq!(left.len(), AT_ONCE, "{left:?}");
         for why in left {
             assert!(why.starts_with("pod causeway-system/own-"), "{why}");
             assert!(why.contains("forbidden by the member"), "{why}");
@@ -732,17 +686,16 @@ mod tests {
 
     #[tokio::test]
     async fn outcomes_printed_until_the_deadline_are_returned() {
-        let answer = service_fn(|request: http::Request<kube::client::Body>| async move {
+        let member = answering(Side::Member, |request| {
             let is_log = request.uri().path().ends_with("/pods/dial-0/log");
-            let body = if is_log { LINE } else { "{}" };
-            let body = Full::new(Bytes::from(format!("{body}\n")));
-            Ok::<_, BoxError>(http::Response::new(body))
+            (200, if is_log { LINE } else { "{}" })
         });
-        let member = server(Side::Member, kube::Client::new(answer, "default"));
         let pods = Pods::new(&member, "causeway-system");
         let (dialled, late) = pods.dialled("dial-0", Instant::now()).await;
         assert_eq!(dialled, read(LINE));
-        assert!(matches!(late, Some(PodError::Late { .. })), "{late:?}");
+        let late = late.expect("it is late");
+        let expected = "pod causeway-system/dial-0 did not start in time";
+        assert!(late.starts_with(expected), "{late}");
     }
 
     /// Outcome of a path, as a pod prints it.

@@ -53,6 +53,29 @@ impl Protocol {
     }
 }
 
+/// Port of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Port {
+    pub address: IpAddr,
+    pub port: u16,
+    #[serde(default, skip_serializing_if = "Protocol::is_tcp")]
+    pub protocol: Protocol,
+}
+
+impl Port {
+    pub(super) fn new(address: impl Into<IpAddr>, port: u16, protocol: Protocol) -> Self {
+        Self {
+            address: address.into(),
+            port,
+            protocol,
+        }
+    }
+
+    fn socket(&self) -> SocketAddr {
+        (self.address, self.port).into()
+    }
+}
+
 /// Path from a pod to a destination of a service name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
@@ -60,25 +83,18 @@ pub(crate) enum Path {
     /// Endpoint of a provider, at one of its ports.
     Endpoint {
         provider: String,
-        address: IpAddr,
-        port: u16,
-        #[serde(default, skip_serializing_if = "Protocol::is_tcp")]
-        protocol: Protocol,
+        #[serde(flatten)]
+        at: Port,
     },
     /// Port of the Service itself.
-    ClusterIp {
-        address: IpAddr,
-        port: u16,
-        #[serde(default, skip_serializing_if = "Protocol::is_tcp")]
-        protocol: Protocol,
-    },
+    ClusterIp(Port),
     /// Name of the service, with the addresses that it should resolve to.
     Name { name: String, expected: Vec<IpAddr> },
     /// Pod in a provider that answers with the provider's name and echoes large data.
     Server {
         provider: String,
-        address: IpAddr,
-        port: u16,
+        #[serde(flatten)]
+        at: Port,
     },
 }
 
@@ -86,17 +102,9 @@ impl Path {
     /// Returns the destination of a path that works if a TCP connection is made.
     fn tcp_destination(&self) -> Option<SocketAddr> {
         match self {
-            Self::Endpoint {
-                address,
-                port,
-                protocol: Protocol::Tcp,
-                ..
+            Self::Endpoint { at, .. } | Self::ClusterIp(at) if at.protocol.is_tcp() => {
+                Some(at.socket())
             }
-            | Self::ClusterIp {
-                address,
-                port,
-                protocol: Protocol::Tcp,
-            } => Some((*address, *port).into()),
             _ => None,
         }
     }
@@ -214,23 +222,16 @@ pub(crate) async fn run(args: &ProbeArgs) -> Result<ExitState, ProbeError> {
 impl fmt::Display for Path {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Endpoint {
-                address,
-                port,
-                protocol,
-                ..
-            } => write!(out, "{}{protocol}", SocketAddr::from((*address, *port))),
-            Self::Server { address, port, .. } => SocketAddr::from((*address, *port)).fmt(out),
-            Self::ClusterIp {
-                address,
-                port,
-                protocol,
-            } => {
-                let address = SocketAddr::from((*address, *port));
-                write!(out, "ClusterIP {address}{protocol}")
-            }
+            Self::Endpoint { at, .. } | Self::Server { at, .. } => at.fmt(out),
+            Self::ClusterIp(at) => write!(out, "ClusterIP {at}"),
             Self::Name { name, .. } => out.write_str(name),
         }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}{}", self.socket(), self.protocol)
     }
 }
 
@@ -252,14 +253,8 @@ mod tests {
     #[test]
     fn paths_of_tcp_have_the_form_of_earlier_versions() {
         let form = |protocol| {
-            let address = [10, 1, 0, 1].into();
-            let port = 53;
-            serde_json::to_value(Path::ClusterIp {
-                address,
-                port,
-                protocol,
-            })
-            .expect("JSON")
+            let at = Port::new([10, 1, 0, 1], 53, protocol);
+            serde_json::to_value(Path::ClusterIp(at)).expect("JSON")
         };
         let tcp = serde_json::json!({"kind": "ClusterIp", "address": "10.1.0.1", "port": 53});
         assert_eq!(form(Protocol::Tcp), tcp);

@@ -272,7 +272,7 @@ pub(super) fn column(path: &Path) -> Destination {
         Path::Endpoint { provider, .. } | Path::Server { provider, .. } => {
             Destination::Provider(provider.clone())
         }
-        Path::ClusterIp { .. } => Destination::ClusterIp,
+        Path::ClusterIp(_) => Destination::ClusterIp,
         Path::Name { .. } => Destination::Names,
     }
 }

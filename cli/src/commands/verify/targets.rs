@@ -332,14 +332,11 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use bytes::Bytes;
-    use http_body_util::Full;
     use serde_json::json;
-    use tower::{BoxError, service_fn};
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{cluster, condition, server, service, synced};
+    use crate::fixtures::{answering, cluster, condition, service, synced};
 
     /// Targets in two members that cannot be read.
     pub(in crate::commands::verify) fn targets(clusters: Vec<Cluster>) -> Targets {
@@ -426,7 +423,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn pods_start_on_ready_nodes_with_linux() {
-        let answer = service_fn(|request: http::Request<kube::client::Body>| async move {
+        let member = answering(Side::Member, |request| {
             let query = request.uri().query().unwrap_or_default();
             let selector = "labelSelector=kubernetes.io%2Fos%3Dlinux";
             assert!(query.contains(selector), "{query}");
@@ -440,10 +437,8 @@ pub(super) mod tests {
                 "metadata": {},
                 "items": [node("a", "True"), node("b", "False")],
             });
-            let body = Full::new(Bytes::from(list.to_string()));
-            Ok::<_, BoxError>(http::Response::new(body))
+            (200, list)
         });
-        let member = server(Side::Member, kube::Client::new(answer, "default"));
         assert_eq!(nodes(&member).await.expect("nodes"), ["a"]);
     }
 

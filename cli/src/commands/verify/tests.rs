@@ -3,19 +3,16 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
-use tower::{BoxError, service_fn};
 
 use super::diagnosis::{Evidence, diagnose, words};
-use super::probe::{Dialled, OTHER_PROGRAM, Outcome, Path, Protocol};
+use super::probe::{Dialled, OTHER_PROGRAM, Outcome, Path, Port, Protocol};
 use super::report::{ConsumerReport, Report, ServiceReport};
 use super::store;
 use crate::args::tests::assert_commands_parse;
 use crate::cluster::access::Side;
-use crate::fixtures;
+use crate::fixtures::answering;
 use crate::observe::verification::{Reached, Verification};
 use crate::term::exit::ExitState;
 use crate::term::screen::Screen;
@@ -23,35 +20,26 @@ use crate::term::screen::Screen;
 fn endpoint(provider: &str, last: u8) -> Path {
     Path::Endpoint {
         provider: provider.to_owned(),
-        address: [10, 1, 0, last].into(),
-        port: 8080,
-        protocol: Protocol::Tcp,
+        at: Port::new([10, 1, 0, last], 8080, Protocol::Tcp),
     }
 }
 
 fn server(provider: &str) -> Path {
     Path::Server {
         provider: provider.to_owned(),
-        address: [10, 1, 0, 99].into(),
-        port: 8474,
+        at: Port::new([10, 1, 0, 99], 8474, Protocol::Tcp),
     }
 }
 
 fn cluster_ip() -> Path {
-    Path::ClusterIp {
-        address: [10, 66, 0, 7].into(),
-        port: 80,
-        protocol: Protocol::Tcp,
-    }
+    Path::ClusterIp(Port::new([10, 66, 0, 7], 80, Protocol::Tcp))
 }
 
 /// Path to an endpoint of member1 by UDP.
 fn udp(last: u8) -> Path {
     Path::Endpoint {
         provider: "member1".to_owned(),
-        address: [10, 1, 0, last].into(),
-        port: 53,
-        protocol: Protocol::Dns,
+        at: Port::new([10, 1, 0, last], 53, Protocol::Dns),
     }
 }
 
@@ -552,19 +540,13 @@ async fn complete_result_is_stored_without_the_right_to_read_it() {
         (403, "member2", &["member1"], false),
         (503, "member2", &[], false),
     ] {
-        let answer = move |request: http::Request<kube::client::Body>| async move {
-            let (code, body) = match *request.method() {
-                http::Method::PATCH => (200, json!({"apiVersion": "v1", "kind": "ConfigMap"})),
-                _ => (
-                    read,
-                    json!({"status": "Failure", "message": "no", "code": read}),
-                ),
-            };
-            let body = Full::new(Bytes::from(body.to_string()));
-            Ok::<_, BoxError>(http::Response::builder().status(code).body(body)?)
-        };
-        let client = kube::Client::new(service_fn(answer), "default");
-        let hub = fixtures::server(Side::Hub, client);
+        let hub = answering(Side::Hub, move |request| match *request.method() {
+            http::Method::PATCH => (200, json!({"apiVersion": "v1", "kind": "ConfigMap"})),
+            _ => (
+                read,
+                json!({"status": "Failure", "message": "no", "code": read}),
+            ),
+        });
         let result = stored(0, from, Outcome::Works);
         let consumers = set(&["member1", "member2"]);
         let written = store(&hub, &key, result, (&consumers, &set(left_out))).await;

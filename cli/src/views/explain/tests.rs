@@ -110,23 +110,6 @@ fn a_message_with_control_characters_stays_one_printable_line() {
 }
 
 #[test]
-fn ready_endpoints_are_counted_in_each_consumer() {
-    let ready = |snapshot: &Snapshot| {
-        let endpoints = exposed(snapshot).endpoints.into_iter();
-        endpoints
-            .map(|one| (one.consumer, one.ready))
-            .collect::<Vec<_>>()
-    };
-    let mut snapshot = healthy();
-    assert_eq!(ready(&snapshot), [("b".to_owned(), Some(2))]);
-    snapshot.without_copies();
-    assert_eq!(ready(&snapshot), [("b".to_owned(), Some(0))]);
-    let why = ConnectError::Timeout(5);
-    snapshot.members.insert("b".to_owned(), Err(why));
-    assert_eq!(ready(&snapshot), [("b".to_owned(), None)]);
-}
-
-#[test]
 fn golden_outputs_of_explain_are_kept() {
     crate::golden::check_states("explain", |snapshot| {
         let explanation = explained(snapshot);

@@ -165,23 +165,11 @@ async fn find_missing_routes(
 
 async fn dial(run: &str, names: &Names, path: &Path) -> Outcome {
     match path {
-        Path::Endpoint {
-            address,
-            port,
-            protocol,
-            ..
+        Path::Endpoint { at, .. } | Path::ClusterIp(at) => {
+            dial_port(at.socket(), at.protocol).await
         }
-        | Path::ClusterIp {
-            address,
-            port,
-            protocol,
-        } => dial_port((*address, *port).into(), *protocol).await,
         Path::Name { name, expected } => names.look_up(name, expected).await,
-        Path::Server {
-            provider,
-            address,
-            port,
-        } => match connect((*address, *port).into()).await {
+        Path::Server { provider, at } => match connect(at.socket()).await {
             Ok(stream) => exchange(stream, run, provider).await,
             Err(failed) => failed,
         },
@@ -293,7 +281,7 @@ async fn exchange(stream: TcpStream, run: &str, provider: &str) -> Outcome {
 mod tests {
     use tokio::net::TcpListener;
 
-    use super::super::serve;
+    use super::super::{Port, serve};
     use super::*;
 
     #[tokio::test]
@@ -367,13 +355,8 @@ mod tests {
             _ => refusing,
         };
         let path = |port, protocol| {
-            let address = Ipv4Addr::LOCALHOST.into();
-            let path = Path::ClusterIp {
-                address,
-                port,
-                protocol,
-            };
-            (0, path)
+            let at = Port::new(Ipv4Addr::LOCALHOST, port, protocol);
+            (0, Path::ClusterIp(at))
         };
         let paths = vec![
             path(80, Protocol::Tcp),
@@ -405,8 +388,7 @@ mod tests {
             service: 0,
             path: Path::Server {
                 provider: format!("member{provider}"),
-                address: Ipv4Addr::LOCALHOST.into(),
-                port: 1,
+                at: Port::new(Ipv4Addr::LOCALHOST, 1, Protocol::Tcp),
             },
             outcome: Outcome::TimedOut,
             milliseconds: 1,

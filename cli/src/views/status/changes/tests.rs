@@ -189,6 +189,7 @@ fn documents_of_yaml_are_parted() {
 #[test]
 fn golden_outputs_of_status_are_kept() {
     use crate::golden;
+    use crate::observe::connect::ConnectError;
     use crate::observe::fixtures::healthy;
     use crate::observe::service::key_of;
     use crate::views::status::karmada::{Observations, is_karmadas, observed};
@@ -206,28 +207,37 @@ fn golden_outputs_of_status_are_kept() {
                 .with(&snapshot.members)
                 .with_exposed(exposed.as_ref())
         };
+    let details = |report: &Report| {
+        let details = text::all_details(report, golden::now(), Screen::PLAIN);
+        let problems = crate::views::status::summary::problems(report);
+        let details = golden::both(&details, report);
+        format!("{details}{:?}: {problems}\n", report.exit_state())
+    };
+    // Returns the print of the last report, as text and as JSON.
+    let watched = |reports: &[&Report]| {
+        let last = [None, Some(Format::Json)].map(|format| {
+            let mut printer = printer(format);
+            let texts = reports.iter();
+            let texts = texts.map(|report| printer.next(report, golden::now()));
+            texts.fold(String::new(), |_, text| text.expect("a text"))
+        });
+        last.concat()
+    };
+    let mut hub = healthy();
+    let before = report(&hub, Scope::All, Some(&hub.clusters));
     golden::check_states("status", |snapshot| {
         let all = report(snapshot, Scope::All, Some(&snapshot.clusters));
         let one = report(snapshot, Scope::One, Some(&snapshot.clusters));
-        let forbidden = report(snapshot, Scope::All, None);
-        let mut text = golden::both(&text::overview(&all, golden::now(), Screen::PLAIN), &all);
-        for one in [&one, &forbidden] {
-            let details = text::all_details(one, golden::now(), Screen::PLAIN);
-            text.push_str(&golden::both(&details, one));
-            text.push_str(&format!(
-                "{:?}: {}\n",
-                one.exit_state(),
-                crate::views::status::summary::problems(one)
-            ));
-        }
-        let before = healthy();
-        let before = report(&before, Scope::All, Some(&before.clusters));
-        for format in [None, Some(Format::Json)] {
-            let mut printer = Printer::new(format, Screen::PLAIN);
-            for report in [&before, &all] {
-                text.push_str(&printer.next(report, golden::now()).expect("a text"));
-            }
-        }
-        text
+        let overview = text::overview(&all, golden::now(), Screen::PLAIN);
+        let overview = golden::both(&overview, &all);
+        [overview, details(&one), watched(&[&before, &all])].concat()
     });
+    let lost = Err(ConnectError::Timeout(5));
+    hub.members.insert("b".to_owned(), lost);
+    let forbidden = details(&report(&hub, Scope::All, None));
+    let outputs = [
+        ("first print of --watch", watched(&[&before])),
+        ("neither Clusters nor b can be read", forbidden),
+    ];
+    golden::check("status_of_hub", outputs.into_iter());
 }
