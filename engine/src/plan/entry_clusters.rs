@@ -144,10 +144,9 @@ impl EntryClusters {
             .map(move |(name, entry)| (name, used(entry)))
     }
 
-    /// Returns the addresses for the status, given those that it has. While the Service of an entry
-    /// cluster is unknown, addresses that no known Service has, or had when it was last observed,
-    /// may be its own and stay: for each such entry cluster at most [`MOST_ADDRESSES`], the oldest
-    /// first.
+    /// Returns the addresses for the status, given those that it has. While an entry cluster is
+    /// unknown, addresses that no other Service has, or had when it was last observed, may be its
+    /// own and stay: for each such entry cluster at most [`MOST_ADDRESSES`], the oldest first.
     ///
     /// A status from before the service had entry clusters lists the load balancers of providers.
     /// Until an entry cluster serves, the addresses that providers still have stay. Without any
@@ -183,12 +182,16 @@ impl EntryClusters {
         if room == 0 {
             return used.into_iter().cloned().collect();
         }
+        let may_stay = |name: &ClusterName| {
+            let entry = self.get(name);
+            entry.is_some_and(|entry| entry.may_have_others(serve))
+        };
         let is_known = |address: &LoadBalancerIngress| {
-            let services = index
-                .members()
-                .filter_map(|(_, member)| member.service(key));
-            let mut known = services.flat_map(|service| &service.ingress);
-            known.any(|one| one == address)
+            let mut others = index.members().filter_map(|(name, member)| {
+                let service = member.service(key)?;
+                (service.deleting || !may_stay(name)).then_some(service)
+            });
+            others.any(|service| service.ingress.contains(address))
         };
         with_former(stored, &used, room, is_known)
     }

@@ -291,6 +291,18 @@ fn unreachable_entry_cluster_keeps_its_address() {
 }
 
 #[test]
+fn entry_cluster_of_which_services_alone_are_listed_keeps_its_address() {
+    let mut env = serving(entered());
+    env.lose("east").restart().settle();
+    env.introduce("east")
+        .list_kind("east", Kind::Service)
+        .settle();
+    assert_eq!(status(&env), ["192.0.2.1", "192.0.2.2"]);
+    env.list("east").settle();
+    assert_eq!(status(&env), ["192.0.2.1", "192.0.2.2"]);
+}
+
+#[test]
 fn former_addresses_beside_an_unknown_entry_cluster_are_bounded() {
     let mut env = serving(entered());
     env.lose("east").restart().settle();
