@@ -21,7 +21,7 @@ pub(crate) mod profiles;
 mod progress;
 pub(crate) mod remarks;
 pub(crate) mod service;
-mod shares;
+pub(crate) mod shares;
 mod tiers;
 pub(crate) mod write;
 

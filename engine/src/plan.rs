@@ -40,7 +40,7 @@ use self::capabilities::Capabilities;
 pub use self::copies::CopyCache;
 use self::copies::{DesiredCopies, Outcomes};
 pub use self::desired::Desired;
-pub(crate) use self::desired::{Companions, DesiredMember, Members};
+pub(crate) use self::desired::{Companions, DesiredMember, KarmadaManaged, Members};
 use self::entry::new_nodes;
 use self::entry_clusters::EntryClusters;
 use self::exposure::Exposed;

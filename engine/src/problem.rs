@@ -1,12 +1,11 @@
 //! Problems of services, as facts. The messages module has the sentences.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway::domain::protected::Protected;
-use causeway::domain::{ClusterName, ExposedPort, FieldErrors, Network, ServiceKey, ServicePort};
+use causeway::domain::{ClusterName, ExposedPort, FieldErrors, ServiceKey, ServicePort};
 
-use crate::model::{ConfigurationError, Failure, LeftOut, MemberState, ObjectId, TimePoint};
+use crate::model::{Failure, MemberState, ObjectId, TimePoint};
 use crate::reasons::Reason;
 
 /// Problem on the hub's side, which ServiceApplied reports.
@@ -32,8 +31,6 @@ pub enum Problem {
     Protected(Protected),
     /// The MultiClusterService cannot be read.
     Invalid(FieldErrors),
-    /// Karmada's own controllers manage the service.
-    ManagedByKarmada(Box<KarmadaReport>),
 }
 
 impl Problem {
@@ -42,47 +39,11 @@ impl Problem {
         match self {
             Self::ServiceNotFound { .. } => Reason::ServiceNotFound,
             Self::PortNotFound { .. } => Reason::PortNotFound,
-            Self::ManagedByKarmada(_) => Reason::ManagedByKarmada,
             Self::ExternalName | Self::Protected(_) | Self::Invalid(_) => {
                 Reason::ServiceAppliedFailed
             }
         }
     }
-}
-
-/// State that is reported of a service that Karmada manages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KarmadaReport {
-    /// Work by which Karmada manages it.
-    pub work: String,
-    /// Problem on the hub's side.
-    pub hub: Option<Problem>,
-    /// Endpoints in the consumers, if the service is exposed.
-    pub endpoints: Option<KarmadaEndpoints>,
-    /// Objects of causeway in the members.
-    pub left: KarmadaLeftovers,
-}
-
-/// Endpoints of a service that Karmada manages, as its consumers have them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KarmadaEndpoints {
-    /// Gaps that have lasted long enough to be reported.
-    pub gaps: Vec<Gap>,
-    /// Whether other gaps may close in a moment.
-    pub(crate) wavers: bool,
-    /// Whether any provider has a ready endpoint.
-    pub(crate) any_ready: bool,
-    /// Providers and consumers that are not synced, and providers with an unreadable slice.
-    pub unknown: BTreeSet<ClusterName>,
-}
-
-/// Members that hold objects of causeway for a service that Karmada manages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KarmadaLeftovers {
-    /// Members with a Service of causeway.
-    pub services: BTreeSet<ClusterName>,
-    /// Members with copies of causeway.
-    pub slices: BTreeSet<ClusterName>,
 }
 
 /// Reason why a member's Service cannot serve as requested.
@@ -262,47 +223,6 @@ pub(crate) fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)
     tally
 }
 
-/// Facts that Ready of a Cluster reports.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClusterFacts<'a> {
-    /// Name of the Cluster.
-    pub name: &'a ClusterName,
-    /// State of the member.
-    pub state: &'a MemberState,
-    /// Error in the Cluster or Secret of a member that stays engaged with its last valid
-    /// connection.
-    pub outdated: Option<&'a ConfigurationError>,
-    /// Whether the member has been unreachable for longer than `--provider-ttl`.
-    pub has_ttl_expired: bool,
-    /// Number of suspended deletions.
-    pub suspended: usize,
-    /// Invalid ranges in the annotation of the Cluster.
-    pub unreadable: &'a [Box<str>],
-    /// Network of the Cluster, if its name is no DNS label.
-    pub invalid_network: Option<&'a Network>,
-    /// Text of the Cluster's annotation that names no way from other networks.
-    pub unknown_reach: Option<&'a str>,
-    /// EndpointSlices that are watched in the member.
-    pub watch: WatchFacts<'a>,
-    /// Persistent failure of the watch of its Nodes, which are needed.
-    pub nodes_failure: Option<&'a Failure>,
-    /// Persistent failure of the watch of the reports on its paths.
-    pub paths_failure: Option<&'a Failure>,
-    /// Reason why the id that the member reports is not used.
-    pub id_problem: Option<IdProblem<'a>>,
-}
-
-/// EndpointSlices that are watched in a member, and reasons against the request of its Cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WatchFacts<'a> {
-    /// Whether they are those of exposed Services alone.
-    pub exposed: bool,
-    /// Whether the names of its exposed Services are too long for a selector.
-    pub too_many_names: bool,
-    /// Text of the Cluster's annotation that is ignored.
-    pub unknown: Option<&'a str>,
-}
-
 /// Reason why the id that a member reports is not its name in the clusterset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdProblem<'a> {
@@ -310,20 +230,4 @@ pub(crate) enum IdProblem<'a> {
     Invalid(&'a str),
     /// Id that is the name or the id of another cluster, and that cluster.
     Taken(&'a str, &'a ClusterName),
-}
-
-impl ClusterFacts<'_> {
-    /// Returns the reason of Ready; `None` for a member that is not joined.
-    pub(crate) fn reason(&self) -> Option<Reason> {
-        Some(match self.state {
-            MemberState::Unreachable { .. } => Reason::Unreachable,
-            MemberState::Unwatched { .. } => Reason::Refused,
-            _ if self.outdated.is_some() => Reason::InvalidConfiguration,
-            MemberState::Synced => Reason::Synced,
-            MemberState::Syncing => Reason::Syncing,
-            MemberState::LeftOut(LeftOut::PullWithoutCredentials) => Reason::PullWithoutCredentials,
-            MemberState::Refused(_) | MemberState::LeftOut(_) => Reason::Refused,
-            MemberState::NotJoined => return None,
-        })
-    }
 }

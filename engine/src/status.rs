@@ -119,7 +119,7 @@ impl View<'_> {
         let mut events = Vec::new();
         let states = self.states();
         let generation = self.mcs.generation;
-        if !self.dispatches() && self.desired.karmadas_problem().is_none() {
+        if !self.dispatches() && self.desired.karmada.is_none() {
             conditions.retain(|one| !OF_SLICES.contains(&&*one.type_));
         }
         for (type_, text, state) in &states {
@@ -159,7 +159,7 @@ impl View<'_> {
     /// Lists the conditions on which Ready depends, each with its type, the text if it holds, and
     /// its state. Empty where Karmada manages the service and writes these conditions.
     fn states(&self) -> Vec<(&'static str, Text<'static>, ConditionState)> {
-        if self.desired.karmadas_problem().is_some() {
+        if self.desired.karmada.is_some() {
             return Vec::new();
         }
         let mut all = vec![(

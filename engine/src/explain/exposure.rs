@@ -125,7 +125,9 @@ impl<'a> Facts<'a> {
             let holders = self.index.native_holders(self.key).collect();
             return Some(native::deleting(self.key, holders, mcs.finalizers.others()));
         }
-        let problem = self.desired.problem.as_ref()?;
+        // Karmada may bring endpoints all the same.
+        let problem = self.desired.problem.as_ref();
+        let problem = problem.filter(|_| self.desired.karmada.is_none())?;
         // Some of the ports may be there.
         let is_partial = self.desired.members.names().next().is_some();
         native::problem(self.key, problem, is_partial)

@@ -9,11 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::remarks::TTL_EXPIRED;
 use super::{Diagnosis, join, quote};
 use crate::model::slice::MOST_NAMES;
-use crate::model::{LeftOut, MemberState, Refusal};
+use crate::model::{Configuration, ConfigurationError, LeftOut, MemberState, Refusal};
+use crate::observed::Index;
 use crate::observed::hub::{ClusterView, DeclaredWatch};
-use crate::observed::member::Membership;
+use crate::observed::member::{Member, Membership};
 use crate::plan::provider_use::Unused;
-use crate::problem::{ClusterFacts, IdProblem};
+use crate::problem::IdProblem;
 use crate::reasons::Reason;
 
 /// Remedy for a cluster in Pull mode without credentials.
@@ -50,10 +51,52 @@ impl<'a> AccessSource<'a> {
 /// Message of DeletionsSuspended while it is False.
 pub(crate) const NO_DELETIONS_SUSPENDED: &str = "its last lists lack nothing that is kept";
 
+/// Cluster of a member, as its conditions describe it.
+pub(crate) struct ClusterFacts<'a> {
+    pub(crate) index: &'a Index,
+    pub(crate) name: &'a ClusterName,
+    pub(crate) cluster: &'a ClusterView,
+    /// Reported state of the member.
+    pub(crate) state: &'a MemberState,
+}
+
 impl ClusterFacts<'_> {
+    /// Returns the reason of Ready; `None` for a member that is not joined.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        Some(match self.state {
+            MemberState::Unreachable { .. } => Reason::Unreachable,
+            MemberState::Unwatched { .. } => Reason::Refused,
+            _ if self.outdated().is_some() => Reason::InvalidConfiguration,
+            MemberState::Synced => Reason::Synced,
+            MemberState::Syncing => Reason::Syncing,
+            MemberState::LeftOut(LeftOut::PullWithoutCredentials) => Reason::PullWithoutCredentials,
+            MemberState::Refused(_) | MemberState::LeftOut(_) => Reason::Refused,
+            MemberState::NotJoined => return None,
+        })
+    }
+
+    fn member(&self) -> Option<&Member> {
+        self.index.member(self.name)
+    }
+
+    /// Returns the number of suspended deletions.
+    pub(crate) fn suspended(&self) -> usize {
+        let member = self.member();
+        member.map_or(0, |member| member.suspended_deletions().count)
+    }
+
+    /// Returns the error in the Cluster or Secret of a member that stays engaged with its last
+    /// valid connection.
+    fn outdated(&self) -> Option<&ConfigurationError> {
+        match self.member()?.configuration() {
+            Configuration::Outdated(error) => Some(error),
+            Configuration::Valid | Configuration::Awaited | Configuration::Refused(_) => None,
+        }
+    }
+
     /// Returns the message of Ready; empty for a member that is not joined.
     pub(crate) fn message(&self) -> String {
-        if let Some(error) = self.outdated {
+        if let Some(error) = self.outdated() {
             return match self.state {
                 MemberState::Unreachable { failure, .. }
                 | MemberState::Unwatched { failure, .. } => {
@@ -65,7 +108,7 @@ impl ClusterFacts<'_> {
         match self.state {
             MemberState::Synced => self.watched(),
             MemberState::Syncing => "the initial lists are not complete".to_owned(),
-            MemberState::Unreachable { failure, .. } if self.has_ttl_expired => {
+            MemberState::Unreachable { failure, .. } if self.index.has_ttl_expired(self.name) => {
                 format!("{failure}; {TTL_EXPIRED}: its endpoints are not used")
             }
             MemberState::Unreachable { failure, .. } => failure.to_string(),
@@ -82,15 +125,18 @@ impl ClusterFacts<'_> {
     }
 
     fn watched(&self) -> String {
-        let suspended = (self.suspended > 0).then(|| self.deletions_suspended());
-        let ranges = (!self.unreadable.is_empty()).then(|| {
+        let (index, name, cluster) = (self.index, self.name, self.cluster);
+        let suspended = (self.suspended() > 0).then(|| self.deletions_suspended());
+        let unreadable = &cluster.declared.unreadable;
+        let ranges = (!unreadable.is_empty()).then(|| {
             format!(
                 "annotation {} has invalid ranges, which are ignored: {}",
                 labels::ENDPOINT_CIDRS,
-                self.unreadable.join(", ")
+                unreadable.join(", ")
             )
         });
-        let network = self.invalid_network.map(|network| {
+        let network = Some(&cluster.network).filter(|network| !network.is_valid());
+        let network = network.map(|network| {
             format!(
                 "annotation {} is {:?}, which is no DNS label; clusters with the same text are one \
                  network",
@@ -99,38 +145,30 @@ impl ClusterFacts<'_> {
             )
         });
         let ways = Reach::VALUES.join(", ");
-        let reach = self.unknown_reach.map(|text| {
+        let reach = cluster.reach.as_ref().and_then(|reach| reach.unreadable());
+        let reach = reach.map(|text| {
             let unknown = unknown(labels::REACH, text);
             format!("{unknown}: what other networks hold stays; write {ways}")
         });
-        let nodes = self.nodes_failure.map(|failure| {
-            format!(
-                "its Nodes cannot be watched ({failure}), so clusters of other networks do not \
-                 reach its pods by node ports; in {}: kubectl apply -f \
-                 manifests/member/networks.yaml",
-                self.name
-            )
-        });
-        let paths = self.paths();
-        let watched = match self.watch.exposed {
+        let watched = match index.watches_exposed_slices(name) {
             true => "Services and the EndpointSlices of exposed Services are watched",
             false => "Services and EndpointSlices are watched",
         };
-        let too_many = self.watch.too_many_names.then(|| {
+        let too_many = index.exceeds_slice_names(name).then(|| {
             format!(
                 "annotation {} is not followed, as the names of its exposed Services take more \
                  than {MOST_NAMES} bytes",
                 labels::WATCH
             )
         });
-        let watch = self.watch.unknown.map(|text| {
+        let watch = cluster.watch.unreadable().map(|text| {
             let (unknown, value) = (unknown(labels::WATCH, text), DeclaredWatch::EXPOSED);
             format!("{unknown}, which is ignored; write {value}")
         });
-        let id = self.id_problem.map(|problem| {
-            let name = self.name;
+        let id = index.id_problem(name).map(|problem| {
             format!("{problem}; until it has another value, the id in the clusterset is {name}")
         });
+        let (nodes, paths) = (self.nodes(), self.paths());
         let rest = [
             too_many, watch, suspended, ranges, network, reach, nodes, paths, id,
         ];
@@ -140,9 +178,23 @@ impl ClusterFacts<'_> {
             .join("; ")
     }
 
-    /// Describes the failed watch of the reports on its paths, with the remedy.
+    /// Describes the failed watch of its Nodes, if they are needed, with the remedy.
+    fn nodes(&self) -> Option<String> {
+        let (name, index) = (self.name, self.index);
+        let member = self.member().filter(|_| index.needs_nodes(name));
+        let failure = member?.lasting_nodes_failure()?;
+        Some(format!(
+            "its Nodes cannot be watched ({failure}), so clusters of other networks do not reach \
+             its pods by node ports; in {name}: kubectl apply -f manifests/member/networks.yaml"
+        ))
+    }
+
+    /// Describes the failed watch of the reports on its paths, if they are requested, with the
+    /// remedy.
     fn paths(&self) -> Option<String> {
-        let (name, failure) = (self.name, self.paths_failure?);
+        let (name, index) = (self.name, self.index);
+        let member = self.member().filter(|_| index.reports_paths(name));
+        let failure = member?.lasting_paths_failure()?;
         Some(format!(
             "the reports on its paths cannot be watched ({failure}), so its paths are unknown, and \
              causeway-agent there changes copies as without a hub; in {name}: kubectl apply -f \
@@ -152,7 +204,7 @@ impl ClusterFacts<'_> {
 
     /// Returns the message of DeletionsSuspended.
     pub(crate) fn deletions_suspended(&self) -> String {
-        let (name, count) = (self.name, self.suspended);
+        let (name, count) = (self.name, self.suspended());
         format!(
             "deletions of {count} objects are suspended: its last lists lack them, and they are kept until a second list lacks them \
              too; to confirm them now: kubectl mcs confirm-deletions {name}"

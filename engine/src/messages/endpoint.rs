@@ -418,7 +418,7 @@ fn host(address: &IpAddr) -> String {
 const HAS_READY: &str = "has a ready endpoint";
 
 /// Reports that no provider has a ready endpoint.
-pub(super) fn none_ready(exposure: Exposure) -> String {
+pub(crate) fn none_ready(exposure: Exposure) -> String {
     let role = match exposure {
         Exposure::Native => "provider",
         Exposure::Clusterset => "exporter",

@@ -25,7 +25,7 @@ pub(crate) fn without_address(key: &ServiceKey, entries: &EntryClusters) -> Stri
 }
 
 /// Describes entry clusters whose addresses are not in the status, each with the remedy.
-pub(super) fn sentences<'a>(
+pub(crate) fn sentences<'a>(
     key: &ServiceKey,
     all: impl Iterator<Item = (&'a ClusterName, &'a EntryCluster)>,
 ) -> String {

@@ -108,7 +108,7 @@ pub fn policy_conflict(key: &ServiceKey, clusters: &[&ClusterName]) -> ObjectEve
 }
 
 /// Describes a policy of Karmada that is not applied in these clusters, with the remedy.
-pub(super) fn refused_propagation(key: &ServiceKey, clusters: &[&ClusterName]) -> String {
+pub(crate) fn refused_propagation(key: &ServiceKey, clusters: &[&ClusterName]) -> String {
     format!(
         "Karmada's policy for Service {key} is not applied in {}, where causeway has delivered it already (ResourceBinding {}-service: already \
          exists); apply the policy before the MultiClusterService, or leave the Service out of the policy, or set conflictResolution: \

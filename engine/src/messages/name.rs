@@ -18,7 +18,7 @@ const NAMES_UNREAD: &str = "grant list of dnsendpoints.externaldns.k8s.io and of
 const DEFINITION: &str = "https://raw.githubusercontent.com/kubernetes-sigs/external-dns/master/config/crd/standard/dnsendpoints.externaldns.k8s.io.yaml";
 
 /// Describes the state of the names of a service, with the remedy.
-pub(super) fn sentence(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
+pub(crate) fn sentence(key: &ServiceKey, names: &[&str], state: &NameState<'_>) -> String {
     let sentence = describe(key, names, state);
     match remedy(key, state) {
         Some(remedy) => format!("{sentence}: {remedy}"),

@@ -93,8 +93,8 @@ pub(crate) fn load_balancer(key: &ServiceKey) -> Diagnosis {
     ))
 }
 
-/// Reports the problem by which no endpoint reaches another cluster; `None` where some may:
-/// `is_partial`, or Karmada brings them.
+/// Reports the problem by which no endpoint reaches another cluster; `None` where some may
+/// (`is_partial`).
 pub(crate) fn problem(key: &ServiceKey, problem: &Problem, is_partial: bool) -> Option<Diagnosis> {
     let (namespace, name) = (&key.namespace, &key.name);
     let (reason, remedy) = match problem {
@@ -114,7 +114,6 @@ pub(crate) fn problem(key: &ServiceKey, problem: &Problem, is_partial: bool) -> 
                 .to_owned(),
         ),
         Problem::Invalid(_) => (Reason::Invalid, edit(key)),
-        Problem::ManagedByKarmada(_) => return None,
     };
     let message = super::problem::problem(key, problem);
     Some(Diagnosis::new(reason, message).fix(remedy))

@@ -6,9 +6,8 @@ use causeway::domain::{ServiceKey, describe_ports};
 
 use super::{adopt, first_by, names};
 use crate::model::TimePoint;
-use crate::problem::{
-    Gap, KarmadaEndpoints, KarmadaLeftovers, KarmadaReport, Problem, ServiceProblem,
-};
+use crate::plan::{Desired, KarmadaManaged};
+use crate::problem::{Gap, Problem, ServiceProblem};
 
 /// Returns the message of ServiceApplied about a problem, with the remedy.
 pub(crate) fn problem(key: &ServiceKey, problem: &Problem) -> String {
@@ -36,7 +35,6 @@ pub(crate) fn problem(key: &ServiceKey, problem: &Problem) -> String {
         ),
         Problem::Protected(protected) => protected.to_string(),
         Problem::Invalid(errors) => errors.to_string(),
-        Problem::ManagedByKarmada(report) => managed_by_karmada(key, report),
     }
 }
 
@@ -47,15 +45,20 @@ fn consequence(held_until: Option<TimePoint>, otherwise: &str) -> String {
     }
 }
 
-fn managed_by_karmada(key: &ServiceKey, report: &KarmadaReport) -> String {
-    let work = &report.work;
+/// Returns the message of Ready for a service that Karmada manages, with the remedy.
+pub(crate) fn managed_by_karmada(
+    key: &ServiceKey,
+    desired: &Desired,
+    managed: &KarmadaManaged,
+) -> String {
+    let work = &managed.work;
     let mut message = format!(
         "Karmada's own MultiClusterService controllers manage this service (Work {work}), and \
          causeway begins nothing beside them"
     );
-    let hub = report.hub.as_ref().map(|hub| problem(key, hub));
-    let endpoints = report.endpoints.as_ref().map(|all| endpoints(key, all));
-    for part in hub.into_iter().chain(endpoints).chain(left(&report.left)) {
+    let hub = desired.problem().map(|hub| problem(key, hub));
+    let endpoints = (!desired.members.is_untouched()).then(|| endpoints(key, managed));
+    for part in hub.into_iter().chain(endpoints).chain(left(managed)) {
         message.push_str(". ");
         message.push_str(&part);
     }
@@ -66,8 +69,8 @@ fn managed_by_karmada(key: &ServiceKey, report: &KarmadaReport) -> String {
     message
 }
 
-fn endpoints(key: &ServiceKey, all: &KarmadaEndpoints) -> String {
-    let known = match (&*all.gaps, all.wavers, all.any_ready) {
+fn endpoints(key: &ServiceKey, managed: &KarmadaManaged) -> String {
+    let known = match (&*managed.late, managed.wavers(), managed.any_ready) {
         ([], true, _) => "Not every ready endpoint is in every consumer yet".to_owned(),
         ([], false, true) => "Every ready endpoint is in every consumer".to_owned(),
         ([], false, false) => "No provider has a ready endpoint".to_owned(),
@@ -76,11 +79,11 @@ fn endpoints(key: &ServiceKey, all: &KarmadaEndpoints) -> String {
             format!("Not every ready endpoint is in every consumer: {gaps}")
         }
     };
-    match all.unknown.is_empty() {
+    match managed.unknown.is_empty() {
         true => known,
         false => format!(
             "{known}, as far as is known: {} cannot be read",
-            first_by(", ", &all.unknown)
+            first_by(", ", &managed.unknown)
         ),
     }
 }
@@ -101,10 +104,10 @@ fn gap(key: &ServiceKey, gap: &Gap) -> String {
 }
 
 /// Describes the objects of causeway that remain, and the members that hold them.
-fn left(left: &KarmadaLeftovers) -> Option<String> {
+fn left(managed: &KarmadaManaged) -> Option<String> {
     let kinds = [
-        ("its Service in", &left.services),
-        ("EndpointSlices in", &left.slices),
+        ("its Service in", &managed.services),
+        ("EndpointSlices in", &managed.slices),
     ];
     let kinds = kinds.iter().filter(|(_, members)| !members.is_empty());
     let kinds: Vec<_> = kinds

@@ -1,98 +1,102 @@
 //! Sentences of the Ready conditions of MultiClusterServices and ServiceExports.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, Tier, Unreachable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{NAMED_AT_MOST, endpoint, entry_clusters, events, first, name, names, shares};
-use crate::plan::copies::SliceOfProvider;
+use super::{NAMED_AT_MOST, first, names};
+use crate::plan::clusterset::Unresolved;
+use crate::plan::copies::{Refused, SliceOfProvider};
+use crate::plan::hostnames::Ambiguous;
+use crate::plan::ignored::Ignored;
 use crate::plan::not_followed::NotFollowed;
 use crate::plan::provider_use::Unused;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{NoPath, NotUsed, Remark, Unreached};
+use crate::plan::remark::{NoPath, NotUsed, Unreached};
 use crate::plan::tiers::Tiers;
 
 /// Description of a provider that is not used because `--provider-ttl` expired.
 pub(crate) const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
 
-/// Returns a message and its remarks about a service, separated by semicolons.
-pub(crate) fn with_remarks(
-    mut message: String,
-    key: &ServiceKey,
-    remarks: &[Remark<'_>],
-) -> String {
-    for remark in remarks {
-        message.push_str("; ");
-        message.push_str(&remark.sentence(key));
-    }
-    message
+/// Remark that Karmada's Works cannot be read.
+pub(crate) const WORKS_HIDDEN: &str =
+    "unknown whether Karmada manages it too (its Works cannot be read)";
+
+/// Returns a message and its remarks, separated by semicolons.
+pub(crate) fn with_remarks(message: String, remarks: Vec<String>) -> String {
+    let all = [message].into_iter().chain(remarks);
+    all.collect::<Vec<_>>().join("; ")
 }
 
-impl Remark<'_> {
-    /// Returns the sentence of the remark on a service.
-    pub(crate) fn sentence(&self, key: &ServiceKey) -> String {
-        match self {
-            Self::NoReadyEndpoint(exposure) => endpoint::none_ready(*exposure),
-            Self::Unserved(consumers) => unserved(consumers),
-            Self::LeftOut(clusters) => format!("left out: {}", not_used(clusters)),
-            Self::NotCopied(refused) => {
-                let all = refused.iter().map(|(name, refused)| refused.of(name));
-                format!("not copied: {}", names(all))
-            }
-            Self::Unreached(providers) => unreached(key, providers),
-            Self::WritersDisagree(all) => writers_disagree(all),
-            Self::Standby(providers) => {
-                format!("standby, because out of reach: {}", names(*providers))
-            }
-            Self::NoPath(providers) => no_path(key, providers),
-            Self::Coarse(all) => shares::coarse(all),
-            Self::ShareNotApplied(consumers) => shares::not_applied(consumers),
-            Self::EntryClusters(all) => entry_clusters::sentences(key, all.iter().copied()),
-            Self::NotFollowed(what) => format!("not followed: {what}"),
-            Self::Name(names, state) => name::sentence(key, names, state),
-            Self::AmbiguousHostname(found) => {
-                format!("{}: {}", found.sentence(key), found.remedy(key))
-            }
-            Self::NoPlace(tier, consumers) => no_place(tier, consumers),
-            Self::Ignored {
-                service,
-                why,
-                clusters,
-            } => {
-                let clusters = names(clusters);
-                let remedy = why.remedy(service, &clusters);
-                format!("{}: {remedy}", why.sentence(service, &clusters))
-            }
-            Self::RefusedPropagation(clusters) => events::refused_propagation(key, clusters),
-            Self::LostCopy(consumer, slice) => format!(
-                "in {consumer} EndpointSlice {slice} is a copy without its labels and its source is gone: kubectl delete \
-                 endpointslice {slice} -n {}",
-                key.namespace
-            ),
-            Self::WorksHidden => {
-                "unknown whether Karmada manages it too (its Works cannot be read)".to_owned()
-            }
-            Self::NotConsumers(members) => format!(
-                "not imported by {}, which {} does not name",
-                first(members, NAMED_AT_MOST),
-                labels::CONSUMERS
-            ),
-            Self::Unresolved(member, found) => {
-                format!("{member} {}; there: {}", found.why(key), found.remedy(key))
-            }
-        }
-    }
+/// Describes clusters that take no part, or of which nothing is used.
+pub(crate) fn left_out(clusters: &[(&ClusterName, NotUsed<'_>)]) -> String {
+    format!("left out: {}", not_used(clusters))
 }
 
-fn unserved(consumers: &[(&ClusterName, &Tiers)]) -> String {
+/// Describes endpoints and slices of these providers that are copied to no consumer.
+pub(crate) fn not_copied(refused: &BTreeMap<&ClusterName, &Refused>) -> String {
+    let all = refused.iter().map(|(name, refused)| refused.of(name));
+    format!("not copied: {}", names(all))
+}
+
+/// Describes unreachable providers whose endpoints are standby endpoints.
+pub(crate) fn standby(providers: &BTreeSet<ClusterName>) -> String {
+    format!("standby, because out of reach: {}", names(providers))
+}
+
+/// Describes annotations that are not followed.
+pub(crate) fn not_followed(what: &NotFollowed<'_>) -> String {
+    format!("not followed: {what}")
+}
+
+/// Describes hostnames that lead to pods of several clusters, with the remedy.
+pub(crate) fn ambiguous_hostname(key: &ServiceKey, found: &Ambiguous) -> String {
+    format!("{}: {}", found.sentence(key), found.remedy(key))
+}
+
+/// Describes clients of a Service in these clusters that do not reach the copies, with the remedy.
+pub(crate) fn ignored(service: &ServiceKey, why: &Ignored, clusters: &[&ClusterName]) -> String {
+    let clusters = names(clusters);
+    let remedy = why.remedy(service, &clusters);
+    format!("{}: {remedy}", why.sentence(service, &clusters))
+}
+
+/// Describes a copy that lost its labels and whose source is gone, with the remedy. Causeway
+/// deletes nothing without its label, and clients still use the copy.
+pub(crate) fn lost_copy(key: &ServiceKey, consumer: &ClusterName, slice: &str) -> String {
+    format!(
+        "in {consumer} EndpointSlice {slice} is a copy without its labels and its source is gone: kubectl delete \
+         endpointslice {slice} -n {}",
+        key.namespace
+    )
+}
+
+/// Describes members that the exports do not name as consumers.
+pub(crate) fn not_consumers(members: &[&ClusterName]) -> String {
+    format!(
+        "not imported by {}, which {} does not name",
+        first(members, NAMED_AT_MOST),
+        labels::CONSUMERS
+    )
+}
+
+/// Describes the import of a member whose name leads elsewhere, with the remedy.
+pub(crate) fn unresolved(key: &ServiceKey, member: &ClusterName, found: &Unresolved) -> String {
+    format!("{member} {}; there: {}", found.why(key), found.remedy(key))
+}
+
+/// Describes consumers whose preference leads to no provider.
+pub(crate) fn unserved(consumers: &[(&ClusterName, &Tiers)]) -> String {
     let why = consumers.first().map(|(_, tiers)| tiers.why_unused());
     let consumers = names(consumers.iter().map(|(name, _)| name));
     format!("no endpoint in {consumers}: {}", why.unwrap_or_default())
 }
 
-fn unreached(key: &ServiceKey, providers: &Unreached<'_>) -> String {
+/// Describes providers that consumers of other networks do not reach, with the remedies.
+pub(crate) fn unreached(key: &ServiceKey, providers: &Unreached<'_>) -> String {
     let all = providers.iter().map(|(provider, (why, consumers))| {
         let (why, remedy) = why.words(key, provider);
         let consumers = first(consumers, NAMED_AT_MOST);
@@ -101,7 +105,8 @@ fn unreached(key: &ServiceKey, providers: &Unreached<'_>) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-fn no_path(key: &ServiceKey, providers: &NoPath<'_>) -> String {
+/// Describes providers of which no endpoint answers in some consumers, with the remedy.
+pub(crate) fn no_path(key: &ServiceKey, providers: &NoPath<'_>) -> String {
     let all = providers.iter().map(|(provider, consumers)| {
         format!(
             "no endpoint of {provider} answers in {}, so it is used there where no other is ready: \
@@ -114,7 +119,8 @@ fn no_path(key: &ServiceKey, providers: &NoPath<'_>) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-fn no_place(tier: &Tier, consumers: &[&ClusterName]) -> String {
+/// Describes consumers whose Clusters lack the place that a preference names, with the remedy.
+pub(crate) fn no_place(tier: &Tier, consumers: &[&ClusterName]) -> String {
     let (all, one) = (names(consumers), names(consumers.first()));
     match tier {
         Tier::Property(selector) => format!(
@@ -130,7 +136,8 @@ fn no_place(tier: &Tier, consumers: &[&ClusterName]) -> String {
     }
 }
 
-fn writers_disagree(all: &[(SliceOfProvider<'_>, &Disagreement)]) -> String {
+/// Describes slices of which two writers disagree on the ready endpoints, with the remedy.
+pub(crate) fn writers_disagree(all: &[(SliceOfProvider<'_>, &Disagreement)]) -> String {
     let first = all.first();
     let sentence = first.map(|((provider, slice), one)| one.sentence(provider, slice));
     let more = match all.len().saturating_sub(1) {

@@ -4,13 +4,33 @@ use causeway::api::labels;
 use causeway::domain::ClusterName;
 
 use super::{Diagnosis, NAMED_AT_MOST, first};
-use crate::plan::remark::CoarseShares;
+use crate::plan::copies::DesiredCopies;
+use crate::plan::remark::some;
 use crate::plan::shares::ProviderShare;
 use crate::reasons::Reason;
 
+/// Describes shares that deviate from the wanted ones and consumers in which shares are not
+/// applied, from the copies of each consumer: of all providers, or of the one that is named.
+pub(crate) fn remarks<'a>(
+    copies: impl Iterator<Item = (&'a ClusterName, &'a DesiredCopies)>,
+    provider: Option<&ClusterName>,
+) -> Vec<String> {
+    let (mut deviating, mut lacking) = (Vec::new(), Vec::new());
+    for (consumer, copies) in copies {
+        let Some(shares) = &copies.shares else {
+            continue;
+        };
+        deviating.extend(shares.coarsest(provider).map(|share| (consumer, share)));
+        lacking.extend((!shares.is_applied).then_some(consumer));
+    }
+    let coarse = some(deviating).map(|all| coarse(&all));
+    let not_applied = some(lacking).map(|all| not_applied(&all));
+    coarse.into_iter().chain(not_applied).collect()
+}
+
 /// Describes shares that deviate from the wanted ones: `member3: new gets 12% of 8 endpoints where
 /// 10% is wanted: 1 of 1 ready`.
-pub(super) fn coarse(all: &CoarseShares<'_>) -> String {
+fn coarse(all: &[(&ClusterName, &ProviderShare)]) -> String {
     let most = all.iter().max_by_key(|(_, share)| share.deviation());
     let sentence = most.map(|(consumer, share)| {
         format!(
@@ -33,7 +53,7 @@ pub(super) fn coarse(all: &CoarseShares<'_>) -> String {
 const NOT_APPLIED: &str = "is not applied in";
 
 /// Describes consumers in which shares are not applied.
-pub(super) fn not_applied(consumers: &[&ClusterName]) -> String {
+fn not_applied(consumers: &[&ClusterName]) -> String {
     format!(
         "{} {NOT_APPLIED} {}: the data plane there uses no standby endpoints",
         labels::SHARE,

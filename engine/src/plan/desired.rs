@@ -81,14 +81,29 @@ pub(crate) struct DesiredMember {
 }
 
 /// State of a service that Karmada manages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct KarmadaManaged {
     /// Work by which Karmada manages it.
     pub work: String,
     /// Objects and endpoints that consumers lack.
     pub gaps: BTreeSet<Gap>,
+    /// Gaps that have lasted long enough to be reported.
+    pub late: Vec<Gap>,
+    /// Whether any provider has a ready endpoint.
+    pub any_ready: bool,
+    /// Providers and consumers that are not synced, and providers with an unreadable slice.
+    pub unknown: BTreeSet<ClusterName>,
+    /// Members with a Service of causeway.
+    pub services: BTreeSet<ClusterName>,
+    /// Members with copies of causeway.
+    pub slices: BTreeSet<ClusterName>,
+}
+
+impl KarmadaManaged {
     /// Whether some of the gaps may close in a moment. Until then the stored report stays.
-    pub(crate) wavers: bool,
+    pub(crate) fn wavers(&self) -> bool {
+        self.late.len() < self.gaps.len()
+    }
 }
 
 impl Desired {
@@ -198,12 +213,5 @@ impl Desired {
         let of_name = of_name.into_iter().flatten().cloned();
         let of_entries = self.companions.hostnames.iter().cloned();
         of_entries.chain(of_name).collect()
-    }
-
-    /// Returns the problem that reports Karmada's management of the service. Karmada then reports
-    /// its progress in conditions of the same types as causeway's.
-    pub(crate) fn karmadas_problem(&self) -> Option<&Problem> {
-        let problem = self.problem.as_ref();
-        problem.filter(|problem| matches!(problem, Problem::ManagedByKarmada(_)))
     }
 }

@@ -16,7 +16,7 @@ use crate::model::MemberState;
 use crate::model::slice::{AddressType, Exposure};
 use crate::observed::Index;
 use crate::observed::member::Member;
-use crate::problem::{Gap, KarmadaEndpoints, KarmadaLeftovers, KarmadaReport, Problem};
+use crate::problem::Gap;
 
 /// Time that Karmada has before gaps of consumers are reported.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -85,29 +85,26 @@ pub(super) fn report(
         let since = index.gaps.of(key, lack).unwrap_or(now);
         since.after(PATIENCE)
     };
-    let (old, new): (Vec<_>, Vec<_>) = gaps.iter().partition(|lack| until(lack) <= now);
+    let (late, new): (Vec<_>, Vec<_>) = gaps.iter().partition(|lack| until(lack) <= now);
     let again_at = new.iter().map(|lack| until(lack)).min();
-    let wavers = !new.is_empty();
-    let is_planned = !desired.members.is_untouched();
-    let endpoints = is_planned.then(|| KarmadaEndpoints {
-        gaps: old.into_iter().cloned().collect(),
-        wavers,
+    let hub = index.hub_uid();
+    let managed = KarmadaManaged {
+        work: work.to_owned(),
+        late: late.into_iter().cloned().collect(),
         any_ready: has_ready_endpoints(index, key, &desired.placement),
         unknown: unknown(index, key, &desired.placement),
-    });
-    let report = KarmadaReport {
-        work: work.to_owned(),
-        hub: desired.problem,
-        endpoints,
-        left: left(index, key),
+        services: holders(index, |member| {
+            let service = member.service(key);
+            service.is_some_and(|service| service.is_delivered_by(hub))
+        }),
+        slices: holders(index, |member| {
+            let mut copies = member.copies(key);
+            copies.any(|(_, copy)| copy.view.is_of(hub, Exposure::Native))
+        }),
+        gaps,
     };
     Desired {
-        problem: Some(Problem::ManagedByKarmada(Box::new(report))),
-        karmada: Some(KarmadaManaged {
-            work: work.to_owned(),
-            gaps,
-            wavers,
-        }),
+        karmada: Some(managed),
         again_at: desired.again_at.into_iter().chain(again_at).min(),
         ..desired
     }
@@ -139,21 +136,8 @@ fn unknown(index: &Index, key: &ServiceKey, placement: &Placement) -> BTreeSet<C
     providers.chain(consumers).cloned().collect()
 }
 
-/// Returns the members that hold objects of causeway.
-fn left(index: &Index, key: &ServiceKey) -> KarmadaLeftovers {
-    let hub = index.hub_uid();
-    let holders = |holds: &dyn Fn(&Member) -> bool| -> BTreeSet<ClusterName> {
-        let members = index.members().filter(|(_, member)| holds(member));
-        members.map(|(name, _)| name.clone()).collect()
-    };
-    KarmadaLeftovers {
-        services: holders(&|member| {
-            let service = member.service(key);
-            service.is_some_and(|service| service.is_delivered_by(hub))
-        }),
-        slices: holders(&|member| {
-            let mut copies = member.copies(key);
-            copies.any(|(_, copy)| copy.view.is_of(hub, Exposure::Native))
-        }),
-    }
+/// Returns the members of which a predicate holds.
+fn holders(index: &Index, holds: impl Fn(&Member) -> bool) -> BTreeSet<ClusterName> {
+    let members = index.members().filter(|(_, member)| holds(member));
+    members.map(|(name, _)| name.clone()).collect()
 }

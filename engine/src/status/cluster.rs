@@ -7,11 +7,11 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::condition_state::{ConditionState, DesiredCondition, set};
 use crate::messages;
-use crate::model::{Configuration, ConfigurationError, MemberState, TimePoint};
+use crate::messages::cluster::ClusterFacts;
+use crate::model::{Configuration, MemberState, TimePoint};
 use crate::observed::Index;
 use crate::observed::hub::ClusterView;
 use crate::observed::member::{Member, Membership};
-use crate::problem::{ClusterFacts, WatchFacts};
 use crate::reasons::Reason;
 
 /// Desired status of a Cluster.
@@ -37,7 +37,12 @@ pub(crate) fn status(
         .or_else(|| cluster.kubernetes_version.clone());
     let (state, _) = index.reported_state(name, now);
     let member = index.member(name);
-    let facts = facts(index, name, cluster, &state);
+    let facts = ClusterFacts {
+        index,
+        name,
+        cluster,
+        state: &state,
+    };
     let reason = facts.reason()?;
     let message = facts.message();
     let ready = ready(&state, stays(member, cluster), reason, &message);
@@ -59,10 +64,11 @@ pub(crate) fn status(
         };
         put(CLUSTERSET_API, (reason.as_str(), &text), &state);
     }
-    if facts.suspended > 0 || find(&cluster.conditions, DELETIONS_SUSPENDED).is_some() {
+    let suspended = facts.suspended();
+    if suspended > 0 || find(&cluster.conditions, DELETIONS_SUSPENDED).is_some() {
         let message = facts.deletions_suspended();
         let text = (Reason::DeletionsSuspended.as_str(), &*message);
-        put(DELETIONS_SUSPENDED, text, &suspension(facts.suspended));
+        put(DELETIONS_SUSPENDED, text, &suspension(suspended));
     }
     if let MemberState::Unreachable { since, .. } = &state
         && reason == Reason::Unreachable
@@ -77,38 +83,6 @@ pub(crate) fn status(
     let differs = desired.conditions != cluster.conditions
         || desired.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(desired)
-}
-
-/// Returns the facts on which the conditions rest.
-fn facts<'a>(
-    index: &'a Index,
-    name: &'a ClusterName,
-    cluster: &'a ClusterView,
-    state: &'a MemberState,
-) -> ClusterFacts<'a> {
-    let member = index.member(name);
-    ClusterFacts {
-        name,
-        state,
-        outdated: member.and_then(outdated),
-        has_ttl_expired: index.has_ttl_expired(name),
-        suspended: member.map_or(0, |member| member.suspended_deletions().count),
-        unreadable: &cluster.declared.unreadable,
-        invalid_network: Some(&cluster.network).filter(|network| !network.is_valid()),
-        unknown_reach: cluster.reach.as_ref().and_then(|reach| reach.unreadable()),
-        watch: WatchFacts {
-            exposed: index.watches_exposed_slices(name),
-            too_many_names: index.exceeds_slice_names(name),
-            unknown: cluster.watch.unreadable(),
-        },
-        nodes_failure: member
-            .filter(|_| index.needs_nodes(name))
-            .and_then(Member::lasting_nodes_failure),
-        paths_failure: member
-            .filter(|_| index.reports_paths(name))
-            .and_then(Member::lasting_paths_failure),
-        id_problem: index.id_problem(name),
-    }
 }
 
 /// Returns the state of the condition Ready. One that `stays` is unchanged while the member syncs.
@@ -148,13 +122,6 @@ fn note_transition(conditions: &mut [Condition], type_: &str, since: Timestamp) 
     let mut conditions = conditions.iter_mut();
     if let Some(condition) = conditions.find(|condition| condition.type_ == type_) {
         condition.last_transition_time = Time(since);
-    }
-}
-
-fn outdated(member: &Member) -> Option<&ConfigurationError> {
-    match member.configuration() {
-        Configuration::Outdated(error) => Some(error),
-        Configuration::Valid | Configuration::Awaited | Configuration::Refused(_) => None,
     }
 }
 

@@ -8,7 +8,6 @@ use super::{SEEN_WITHIN, View};
 use crate::messages::entry_clusters;
 use crate::model::TimePoint;
 use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
-use crate::plan::remark::Remark;
 use crate::reasons::Reason;
 
 impl View<'_> {
@@ -75,13 +74,13 @@ impl View<'_> {
     }
 
     /// Returns the remark on entry clusters whose addresses are not in the status.
-    pub(super) fn entry_clusters_remark(&self) -> Option<Remark<'_>> {
+    pub(super) fn entry_clusters_remark(&self) -> Option<String> {
         let entries = self.desired.entry_clusters.as_ref()?;
         let is_problem = |(_, entry): &(_, &EntryCluster)| {
             !matches!(entry.state, EntryState::Serves | EntryState::Unknown)
         };
         let mut problems = entries.iter().filter(is_problem).peekable();
         problems.peek()?;
-        Some(Remark::EntryClusters(problems.collect()))
+        Some(entry_clusters::sentences(self.key, problems))
     }
 }

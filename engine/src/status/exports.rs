@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::Progress;
 use super::condition_state::{ConditionState, DesiredCondition, set, settled, summarize};
-use crate::messages::endpoint::reports_none_ready;
-use crate::messages::remarks::with_remarks;
-use crate::messages::{conflict, exports};
+use crate::messages::endpoint::{none_ready, reports_none_ready};
+use crate::messages::remarks::{self, with_remarks};
+use crate::messages::{conflict, exports, shares};
 use crate::model::map::HashMap;
 use crate::model::slice::Exposure;
 use crate::model::{MemberState, ObjectEvent, ObjectId, TimePoint, Write, status_patch};
@@ -30,7 +30,7 @@ use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{Remark, no_path, of_shares, some, unserved};
+use crate::plan::remark::{no_path, some, unserved};
 use crate::plan::tiers::{Tiers, is_selected};
 use crate::problem::{MemberProblem, State, tally};
 use crate::reasons::Reason;
@@ -164,7 +164,7 @@ impl View<'_> {
         let mut sentence = exports::can_be_exported(self.key, &left_out);
         let service = member.service(self.key);
         if let Some(what) = not_followed(&export.failover, &export.misread, service) {
-            sentence = with_remarks(sentence, self.key, &[Remark::NotFollowed(what)]);
+            sentence = with_remarks(sentence, vec![remarks::not_followed(&what)]);
         }
         let valid = self.valid(name, export, validity);
         let of_valid = put(names::VALID, (Reason::Valid.as_str(), &sentence), &valid);
@@ -195,36 +195,34 @@ impl View<'_> {
     /// Returns the message of Ready for an export that is imported, including the parts that are
     /// not imported.
     fn exported_text(&self, name: &ClusterName, export: &ExportView) -> String {
-        let refused = self
-            .refused(name)
-            .map(|refused| BTreeMap::from([(name, refused)]));
-        let mut remarks: Vec<_> = refused.map(Remark::NotCopied).into_iter().collect();
+        let key = self.key;
+        let mut remarks = Vec::new();
+        let refused = self.refused(name).map(|refused| (name, refused));
+        remarks.extend(refused.map(|one| remarks::not_copied(&BTreeMap::from([one]))));
         let elsewhere: BTreeSet<_> = self.importers_elsewhere(name).collect();
         let why = (!elsewhere.is_empty())
             .then(|| self.no_entry(name))
             .flatten();
-        let unreached = why.as_ref().map(|why| (why, elsewhere));
-        remarks.extend(unreached.map(|of| Remark::Unreached([(name, of)].into())));
+        let unreached = why.as_ref().map(|why| (name, (why, elsewhere)));
+        remarks.extend(unreached.map(|one| remarks::unreached(key, &BTreeMap::from([one]))));
         let no_path = no_path(self.copies()).and_then(|mut all| all.remove_entry(name));
-        remarks.extend(no_path.map(|of| Remark::NoPath([of].into())));
-        remarks.extend(of_shares(self.copies(), Some(name)));
-        remarks.extend(some(self.disagreements(name, export)).map(Remark::WritersDisagree));
+        remarks.extend(no_path.map(|one| remarks::no_path(key, &BTreeMap::from([one]))));
+        remarks.extend(shares::remarks(self.copies(), Some(name)));
+        let disagreements = some(self.disagreements(name, export));
+        remarks.extend(disagreements.map(|all| remarks::writers_disagree(&all)));
         let lacks_endpoints = self.lacks_endpoints(export);
-        remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Clusterset)));
-        remarks.extend(some(self.unserved()).map(Remark::Unserved));
+        remarks.extend(lacks_endpoints.then(|| none_ready(Exposure::Clusterset)));
+        remarks.extend(some(self.unserved()).map(|all| remarks::unserved(&all)));
         let not_consumers = self.clusterset.without_import(NotImporting::NotConsumer);
-        remarks.extend(some(not_consumers.collect()).map(Remark::NotConsumers));
+        let not_consumers: Vec<_> = not_consumers.collect();
+        remarks.extend(some(not_consumers).map(|all| remarks::not_consumers(&all)));
         let own = self.clusterset.imports.of(name);
         let unresolved = own.and_then(|desired| desired.unresolved.as_ref());
-        remarks.extend(unresolved.map(|why| Remark::Unresolved(name, why)));
-        let derived = self.key.derived();
+        remarks.extend(unresolved.map(|found| remarks::unresolved(key, name, found)));
+        let derived = key.derived();
         let ignored = self.ignored(name, &derived).into_iter();
-        remarks.extend(ignored.map(|(why, clusters)| Remark::Ignored {
-            service: derived.clone(),
-            why,
-            clusters,
-        }));
-        with_remarks(exports::EXPORTED.to_owned(), self.key, &remarks)
+        remarks.extend(ignored.map(|(why, clusters)| remarks::ignored(&derived, &why, &clusters)));
+        with_remarks(exports::EXPORTED.to_owned(), remarks)
     }
 
     /// Lists the copies of each importer.

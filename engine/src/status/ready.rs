@@ -10,11 +10,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::View;
 use super::condition_state::ConditionState;
 use crate::messages::Text;
-use crate::messages::endpoint::reports_none_ready;
-use crate::messages::remarks::with_remarks;
-use crate::messages::{entry_clusters, native};
+use crate::messages::endpoint::{none_ready, reports_none_ready};
+use crate::messages::remarks::{self, with_remarks};
+use crate::messages::{entry_clusters, events, name, native, problem, shares};
 use crate::model::slice::Exposure;
 use crate::observed::service::ServiceView;
+use crate::plan::KarmadaManaged;
 use crate::plan::copies::{DesiredCopies, Refused, SliceOfProvider};
 use crate::plan::disagreement;
 use crate::plan::dns::NameState;
@@ -23,8 +24,7 @@ use crate::plan::ignored::{self, Ignored};
 use crate::plan::no_endpoints;
 use crate::plan::not_followed::not_followed;
 use crate::plan::providers::Disagreement;
-use crate::plan::remark::{NotUsed, Remark, no_path, of_shares, some, unreached, unserved};
-use crate::problem::Problem;
+use crate::plan::remark::{NotUsed, no_path, some, unreached, unserved};
 use crate::reasons::Reason;
 
 impl View<'_> {
@@ -45,8 +45,8 @@ impl View<'_> {
             let message = native::finalizer_refused(self.key, failure);
             return ConditionState::failed(Reason::ServiceAppliedFailed, message);
         }
-        if let Some(problem) = self.desired.karmadas_problem() {
-            return self.karmada_managed(problem);
+        if let Some(managed) = &self.desired.karmada {
+            return self.karmada_managed(managed);
         }
         let found = states
             .iter()
@@ -79,15 +79,15 @@ impl View<'_> {
 
     /// Returns the state of Ready for a service that Karmada manages. A report of the current
     /// generation stays as long as it may hold again in a moment.
-    fn karmada_managed(&self, problem: &Problem) -> ConditionState {
-        let beside = self.desired.karmada.as_ref();
+    fn karmada_managed(&self, managed: &KarmadaManaged) -> ConditionState {
         let said = names::find(&self.mcs.conditions, names::READY);
-        let said = said.filter(|ready| ready.reason == problem.reason());
+        let said = said.filter(|ready| ready.reason == Reason::ManagedByKarmada);
         let is_current = |ready: &Condition| ready.observed_generation == Some(self.mcs.generation);
-        match beside.is_some_and(|beside| beside.wavers) && said.is_some_and(is_current) {
-            true => ConditionState::Unchanged,
-            false => ConditionState::of_problem(self.key, problem),
+        if managed.wavers() && said.is_some_and(is_current) {
+            return ConditionState::Unchanged;
         }
+        let message = problem::managed_by_karmada(self.key, self.desired, managed);
+        ConditionState::failed(Reason::ManagedByKarmada, message)
     }
 
     /// Describes why no cluster backs the service although all objects are in place; `None` if one
@@ -141,43 +141,40 @@ impl View<'_> {
         };
         let mut remarks = Vec::new();
         remarks.extend(self.entry_clusters_remark());
-        remarks.extend(lacks_endpoints.then_some(Remark::NoReadyEndpoint(Exposure::Native)));
-        remarks.extend(some(unserved).map(Remark::Unserved));
+        remarks.extend(lacks_endpoints.then(|| none_ready(Exposure::Native)));
+        remarks.extend(some(unserved).map(|all| remarks::unserved(&all)));
         self.push_remarks(&mut remarks);
-        with_remarks(message, self.key, &remarks)
+        with_remarks(message, remarks)
     }
 
     /// Adds the facts that need a person's attention although the service is exposed.
-    fn push_remarks<'a>(&'a self, remarks: &mut Vec<Remark<'a>>) {
+    fn push_remarks(&self, remarks: &mut Vec<String>) {
+        let key = self.key;
         let names = self.name_states().into_iter().flatten();
         let names = names.filter(|(_, state)| *state != NameState::Unsettled);
-        remarks.extend(names.map(|(names, state)| Remark::Name(names, state)));
-        remarks.extend(some(self.left_out()).map(Remark::LeftOut));
+        remarks.extend(names.map(|(names, state)| name::sentence(key, &names, &state)));
+        remarks.extend(some(self.left_out()).map(|all| remarks::left_out(&all)));
         let refused = self.refused();
-        remarks.extend((!refused.is_empty()).then_some(Remark::NotCopied(refused)));
-        remarks.extend(unreached(self.copies()).map(Remark::Unreached));
-        remarks.extend(some(self.disagreements()).map(Remark::WritersDisagree));
-        remarks.extend(no_path(self.copies()).map(Remark::NoPath));
+        remarks.extend((!refused.is_empty()).then(|| remarks::not_copied(&refused)));
+        remarks.extend(unreached(self.copies()).map(|all| remarks::unreached(key, &all)));
+        remarks.extend(some(self.disagreements()).map(|all| remarks::writers_disagree(&all)));
+        remarks.extend(no_path(self.copies()).map(|all| remarks::no_path(key, &all)));
         let standby = &self.desired.uses.standby;
-        remarks.extend((!standby.is_empty()).then_some(Remark::Standby(standby)));
-        remarks.extend(of_shares(self.copies(), None));
+        remarks.extend((!standby.is_empty()).then(|| remarks::standby(standby)));
+        remarks.extend(shares::remarks(self.copies(), None));
         let service = self.crossing_service();
         let unfollowed = not_followed(&self.mcs.failover, &self.mcs.misread, service);
-        remarks.extend(unfollowed.map(Remark::NotFollowed));
-        let ambiguous = hostnames::ambiguous(self.index, self.key, self.desired);
-        remarks.extend(ambiguous.map(Remark::AmbiguousHostname));
+        remarks.extend(unfollowed.map(|what| remarks::not_followed(&what)));
+        let ambiguous = hostnames::ambiguous(self.index, key, self.desired);
+        remarks.extend(ambiguous.map(|found| remarks::ambiguous_hostname(key, &found)));
         remarks.extend(self.without_places());
         let ignored = self.ignored().into_iter();
-        remarks.extend(ignored.map(|(why, clusters)| Remark::Ignored {
-            service: self.key.clone(),
-            why,
-            clusters,
-        }));
-        let clusters = self.index.refused_propagation(self.key);
-        remarks.extend(some(clusters).map(Remark::RefusedPropagation));
+        remarks.extend(ignored.map(|(why, clusters)| remarks::ignored(key, &why, &clusters)));
+        let clusters = self.index.refused_propagation(key);
+        remarks.extend(some(clusters).map(|all| events::refused_propagation(key, &all)));
         remarks.extend(self.lost_copies());
         let hides_works = self.index.hides_works(self.now);
-        remarks.extend(hides_works.then_some(Remark::WorksHidden));
+        remarks.extend(hides_works.then(|| remarks::WORKS_HIDDEN.to_owned()));
     }
 
     /// Returns the hub's Service, unless the consumers are entry clusters or there are none. In
@@ -189,8 +186,8 @@ impl View<'_> {
         service.filter(|_| is_crossing)
     }
 
-    /// Lists copies that lost their labels and are no longer wanted.
-    fn lost_copies(&self) -> Vec<Remark<'_>> {
+    /// Describes each copy that lost its labels and is no longer wanted.
+    fn lost_copies(&self) -> Vec<String> {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
         let mut lost = Vec::new();
         for name in self.desired.placement.consumers() {
@@ -200,7 +197,7 @@ impl View<'_> {
             };
             let copies = member.lost_copies(self.key, &owner);
             let copies = copies.filter(|slice| desired.copies.abandons(slice));
-            lost.extend(copies.map(|slice| Remark::LostCopy(name, slice)));
+            lost.extend(copies.map(|slice| remarks::lost_copy(self.key, name, slice)));
         }
         lost
     }
@@ -216,8 +213,8 @@ impl View<'_> {
             )
     }
 
-    /// Lists the tiers of the preference that the Clusters of some consumers lack.
-    fn without_places(&self) -> Vec<Remark<'_>> {
+    /// Describes each tier of the preference that the Clusters of some consumers lack.
+    fn without_places(&self) -> Vec<String> {
         let preference = self.mcs.failover.preference.as_ref();
         let tiers = preference.map(Preference::tiers).unwrap_or_default();
         let lacks = |tier: &Tier, name: &ClusterName| {
@@ -234,8 +231,8 @@ impl View<'_> {
         };
         let lacking = tiers.iter().filter_map(|tier| {
             let consumers = self.desired.placement.consumers();
-            let names = consumers.filter(|name| lacks(tier, name)).collect();
-            Some(Remark::NoPlace(tier.clone(), some(names)?))
+            let names: Vec<_> = consumers.filter(|name| lacks(tier, name)).collect();
+            Some(remarks::no_place(tier, &some(names)?))
         });
         lacking.collect()
     }

@@ -29,9 +29,7 @@ fn exposure() -> Object {
 /// Returns an environment with three members and the hub's Service of `foo`.
 fn members() -> Environment {
     let mut env = env();
-    for member in ["member1", "member2", "member3"] {
-        env.member(member);
-    }
+    env.member("member1").member("member2").member("member3");
     env.on_hub(foo());
     env
 }

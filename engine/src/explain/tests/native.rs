@@ -545,7 +545,8 @@ fn hostnames_of_several_providers_are_reported_of_headless_services() {
     };
     let one = "foo-0.foo.shop.svc leads to pods of a and of b";
     let both = "foo-0.foo.shop.svc leads to pods of a and of b (one of 2 such hostnames)";
-    let remedy = "use foo-0.a.foo.shop.svc.clusterset.local, with a ServiceExport shop/foo in each";
+    let remedy = "use foo-0.a.foo.shop.svc.clusterset.local, with a ServiceExport shop/foo in each \
+                  of these clusters";
     for (case, headless, providers, of_b, expected) in [
         ("the same", true, &["a", "b"][..], &["foo-0"][..], Some(one)),
         ("two", true, &["a", "b"], &["foo-1", "foo-0"], Some(both)),

@@ -1,21 +1,25 @@
 //! Sentence and remedy of every reason.
 
+use causeway::domain::protected::Protected;
 use causeway::domain::{
-    Consumers, FieldError, PortId, Preference, Protocol, ServicePort, Unreachable,
+    AddressRefusal, Consumers, FieldError, PortId, Preference, Protocol, ServicePort, Unreachable,
 };
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::*;
-use crate::messages::cluster::AccessSource;
+use crate::fixtures::env;
+use crate::messages::cluster::{AccessSource, ClusterFacts};
 use crate::messages::copies::Slice;
 use crate::messages::endpoint::Endpoint;
 use crate::messages::profiles;
-use crate::model::ObjectEvent;
 use crate::model::slice::SourceEndpoint;
+use crate::model::{Configuration, ConfigurationError, LeftOut, MemberState, ObjectEvent, Refusal};
 use crate::observed::member::{NamespaceState, OtherController};
+use crate::observed::quota::BeyondQuota;
 use crate::observed::service::ServiceKind;
 use crate::plan::clusterset::ImportedByKarmada;
+use crate::plan::clusterset::exports::Validity;
 use crate::plan::clusterset::import::Unready;
 use crate::plan::clusterset::merge::{Conflict, ConflictingValue as Value, Words as Texts};
 use crate::plan::clusterset::precedence::SealedTime;
@@ -23,10 +27,13 @@ use crate::plan::copies::Skipped;
 use crate::plan::dns::{Basis, NameState, Routing};
 use crate::plan::entry::{EntryUnknown, NoEntry};
 use crate::plan::entry_clusters::{EntryCluster, EntryState, NoAddress};
+use crate::plan::hostnames::Ambiguous;
+use crate::plan::ignored::Ignored;
 use crate::plan::port_fit::MissingPort;
 use crate::plan::provider_use::Unused;
 use crate::plan::providers::{Disagreement, Unfit};
-use crate::problem::{State, tally};
+use crate::problem::{Problem, ServiceProblem, State, tally};
+use crate::reasons::Reason;
 
 /// Problems that no command of a person solves.
 const WITHOUT_REMEDY: [Reason; 5] = [
@@ -103,11 +110,16 @@ fn not_ready(reason: Reason) -> Condition {
     }
 }
 
-fn of_cluster(state: &MemberState, outdated: Option<&ConfigurationError>) -> Words {
-    let cluster = name("member1");
+fn of_cluster(state: &MemberState, configuration: Configuration) -> Words {
+    let (mut env, name) = (env(), name("member1"));
+    env.member("member1");
+    let now = env.now();
+    env.index.note_configuration(&name, configuration, now);
     let facts = ClusterFacts {
-        outdated,
-        ..cluster_facts(&cluster, state)
+        index: &env.index,
+        name: &name,
+        cluster: env.index.cluster(&name).expect("a Cluster"),
+        state,
     };
     (facts.reason().expect("a reason"), facts.message()).into()
 }
@@ -359,19 +371,23 @@ fn words(reason: Reason) -> Words {
         R::EndpointSliceAppliedFailed => failed(reason, MemberProblem::NotSeen(2)),
         R::NoProviders => (reason, native::no_providers(key, &[])).into(),
         R::Ready => (reason, native::exposed(key, 2, 1, true)).into(),
-        R::Synced => of_cluster(&MemberState::Synced, None),
-        R::Syncing => of_cluster(&MemberState::Syncing, None),
+        R::Synced => of_cluster(&MemberState::Synced, Configuration::Valid),
+        R::Syncing => of_cluster(&MemberState::Syncing, Configuration::Valid),
         R::Unreachable => {
             let state = MemberState::Unreachable {
                 failure: super::refused(),
                 since,
                 observed: since,
             };
-            of_cluster(&state, None)
+            of_cluster(&state, Configuration::Valid)
         }
-        R::Refused => of_cluster(&MemberState::Refused(Refusal::AnotherCluster), None),
+        R::Refused => {
+            let state = MemberState::Refused(Refusal::AnotherCluster);
+            of_cluster(&state, Configuration::Valid)
+        }
         R::InvalidConfiguration => {
-            of_cluster(&MemberState::Synced, Some(&ConfigurationError::NoSecretRef))
+            let error = ConfigurationError::NoSecretRef;
+            of_cluster(&MemberState::Synced, Configuration::Outdated(error))
         }
         R::Served => served(true).into(),
         R::NotServed => served(false).into(),

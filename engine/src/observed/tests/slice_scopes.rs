@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use causeway::api::condition::{READY, find};
+use causeway::api::condition::READY;
 use causeway::api::labels;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
 use crate::fixtures::objects::{Kind, cluster, export, mcs, service, slice};
-use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, env, key, name};
 use crate::model::TargetCluster;
 use crate::model::slice::SliceScope;
@@ -62,13 +60,7 @@ fn sources(env: &Environment, name: &str) -> usize {
 }
 
 fn ready_of_member1(env: &Environment) -> String {
-    let stored = env.hub.get(Kind::Cluster, "", "member1");
-    let conditions = stored.expect("a Cluster")["status"]["conditions"].clone();
-    let conditions: Vec<Condition> = decode(conditions);
-    find(&conditions, READY)
-        .expect("a condition")
-        .message
-        .clone()
+    env.cluster_says("member1", READY)
 }
 
 #[test]
@@ -80,7 +72,7 @@ fn annotation_that_comes_and_goes_writes_nothing() {
         (vec!["foo".into()], 0)
     );
     assert_eq!(addresses(&env), ["10.1.0.5"]);
-    let said = "Services and the EndpointSlices of exposed Services are watched";
+    let said = "True Synced: Services and the EndpointSlices of exposed Services are watched";
     assert_eq!(ready_of_member1(&env), said);
     env.forget_writes();
     put(&mut env, "quiet", "10.1.0.8");
@@ -230,8 +222,9 @@ fn too_many_names_make_the_watch_one_of_all_slices() {
 fn ready_of_a_cluster_names_an_unknown_value() {
     let mut env = narrow();
     watch(&mut env, "Exposed");
-    let said = "Services and EndpointSlices are watched; annotation mcs.causeway.dev/watch has the \
-                unknown value \"Exposed\", which is ignored; write exposed";
+    let said = "True Synced: Services and EndpointSlices are watched; annotation \
+                mcs.causeway.dev/watch has the unknown value \"Exposed\", which is ignored; write \
+                exposed";
     assert_eq!(ready_of_member1(&env), said);
     assert_eq!(names(&env), ["*"]);
 }

@@ -14,14 +14,12 @@ use std::time::Duration;
 use causeway::api::multicluster::Version;
 use causeway::api::{condition, labels};
 use causeway::domain::protected::Protection;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, drained, export, foo, forged, import, mcs, namespace,
     permitted, service, slice,
 };
-use crate::fixtures::server::decode;
 use crate::fixtures::{Environment, GRACE, env, member_event};
 use crate::model::served::{ImportFields, Served, ServedImports};
 use crate::model::{Failure, FailureKind, MemberEvent, Signal};
@@ -33,9 +31,7 @@ fn source(name: &str, address: &str) -> Object {
 /// Returns `foo` in member1 and member2, which member1 exports.
 fn exported() -> Environment {
     let mut env = env();
-    for member in ["member1", "member2", "member3"] {
-        env.member(member);
-    }
+    env.member("member1").member("member2").member("member3");
     env.on("member1", foo())
         .on("member1", source("foo-abc", "10.1.0.5"))
         .on("member2", foo())

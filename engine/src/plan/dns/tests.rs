@@ -122,9 +122,7 @@ fn terminating_service_leaves_the_name_and_the_status() {
 #[test]
 fn name_leads_to_the_entry_clusters_that_serve() {
     let mut env = two();
-    for entry in ["east", "west"] {
-        env.member(entry);
-    }
+    env.member("east").member("west");
     let foo = named(json!({ labels::HOSTNAME: NAME }));
     let foo = foo.providers(&["member1", "member2"]);
     env.on_hub(foo.consumers(&["east", "west"])).settle();

@@ -103,10 +103,7 @@ fn status_is_written_while_the_patch_of_a_profile_is_refused() {
     let two = "https://edge.example/two";
     env.hear(Signal::Applied(profile(MANAGERS, "edge", two)));
     env.lose("edge").pass(Duration::from_secs(60));
-    assert_eq!(
-        ready(&env, "edge"),
-        "Ready False Unreachable: connection refused"
-    );
+    assert_eq!(ready(&env, "edge"), "False Unreachable: connection refused");
     env.hub.refuses_object = None;
     env.pass(Duration::from_secs(60));
     assert_eq!(env.endpoint("edge").as_deref(), Some(two));

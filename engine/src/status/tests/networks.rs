@@ -1,12 +1,11 @@
 use causeway::api::condition as names;
 use causeway::api::labels;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::{exposure, foo, minute, ready};
-use crate::fixtures::objects::{Kind, Object, cluster, export, source};
-use crate::fixtures::{Environment, env, server};
-use crate::model::{Failure, FailureKind, MemberEvent, Signal};
+use crate::fixtures::objects::{Object, cluster, export, source};
+use crate::fixtures::{Environment, env, name};
+use crate::model::{Configuration, ConfigurationError, Failure, FailureKind, MemberEvent, Signal};
 
 const WATCHED: &str = "True Synced: Services and EndpointSlices are watched";
 
@@ -21,11 +20,7 @@ fn annotated(annotations: &Value) -> Environment {
 }
 
 fn cluster_ready(env: &Environment) -> String {
-    let stored = env.hub.get(Kind::Cluster, "", "member1");
-    let conditions = stored.expect("a Cluster")["status"]["conditions"].clone();
-    let conditions: Vec<Condition> = server::decode(conditions);
-    let ready = names::find(&conditions, names::READY).expect("a condition");
-    format!("{} {}: {}", ready.status, ready.reason, ready.message)
+    env.cluster_says("member1", names::READY)
 }
 
 #[test]
@@ -50,6 +45,50 @@ fn ready_of_a_cluster_names_a_network_that_is_no_dns_label() {
     env.on_hub(cluster("member1").annotated(&json!({labels::NETWORK: "edge-1"})))
         .settle();
     assert_eq!(cluster_ready(&env), WATCHED);
+    env.assert_at_rest();
+}
+
+#[test]
+fn ready_of_a_cluster_names_invalid_ranges_and_an_invalid_id() {
+    let mut env = annotated(&json!({labels::ENDPOINT_CIDRS: "10.0.0/8"}));
+    env.set_id("member1", "EU").settle();
+    let invalid = "annotation mcs.causeway.dev/endpoint-cidrs has invalid ranges, which are \
+                   ignored: 10.0.0/8; its ClusterProperty cluster.clusterset.k8s.io is \"EU\", \
+                   which is no DNS label; until it has another value, the id in the clusterset is \
+                   member1";
+    assert_eq!(cluster_ready(&env), format!("{WATCHED}; {invalid}"));
+    env.assert_at_rest();
+}
+
+#[test]
+fn ready_of_a_cluster_reports_its_last_connection() {
+    let mut env = annotated(&json!({}));
+    env.settings.provider_ttl = Some(minute() / 2);
+    let configure = |env: &mut Environment, configuration| {
+        let now = env.now();
+        env.index
+            .note_configuration(&name("member1"), configuration, now);
+        env.settle();
+    };
+    let outdated = Configuration::Outdated(ConfigurationError::NoSecretRef);
+    configure(&mut env, outdated);
+    let error = "its Cluster names no secretRef; join it again: kubectl mcs join, or on a Karmada \
+                 control plane as docs/karmada.md#credentials-of-members says";
+    assert_eq!(
+        cluster_ready(&env),
+        format!("False InvalidConfiguration: {error}; until then its last connection is kept")
+    );
+    env.lose("member1").pass(minute());
+    assert_eq!(
+        cluster_ready(&env),
+        format!("False Unreachable: {error}; its last connection fails: connection refused")
+    );
+    configure(&mut env, Configuration::Valid);
+    assert_eq!(
+        cluster_ready(&env),
+        "False Unreachable: connection refused; out of reach for longer than --provider-ttl: its \
+         endpoints are not used"
+    );
     env.assert_at_rest();
 }
 

@@ -16,9 +16,7 @@ fn exporting() -> Value {
 /// Returns three members with `foo` in member1, whose namespace has these annotations.
 fn annotated(annotations: Value) -> Environment {
     let mut env = env();
-    for member in ["member1", "member2", "member3"] {
-        env.member(member);
-    }
+    env.member("member1").member("member2").member("member3");
     env.on("member1", foo())
         .on("member1", source("foo-abc", "10.1.0.5"))
         .on("member1", shop(annotations))

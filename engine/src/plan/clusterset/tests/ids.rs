@@ -35,10 +35,9 @@ fn recorded(env: &Environment, cluster: &str) -> Value {
 
 /// Returns the message of Ready of a Cluster, without its first clause.
 fn remark(env: &Environment, cluster: &str) -> Option<String> {
-    let cluster = env.hub.get(Kind::Cluster, "", cluster).expect("a Cluster");
-    let conditions: Vec<Condition> = decode(cluster["status"]["conditions"].clone());
-    let ready = condition::find(&conditions, condition::READY).expect("Ready");
-    let (_, remark) = ready.message.split_once("; ")?;
+    let ready = env.cluster_says(cluster, condition::READY);
+    assert_ne!(ready, "");
+    let (_, remark) = ready.split_once("; ")?;
     Some(remark.to_owned())
 }
 
@@ -211,9 +210,7 @@ fn copies_of_a_multi_cluster_service_bear_an_id_if_published() {
     for publishes in [false, true] {
         let mut env = env();
         env.settings.publish_exports = publishes;
-        for member in ["member1", "member2"] {
-            env.member(member);
-        }
+        env.member("member1").member("member2");
         env.on_hub(foo())
             .on_hub(mcs("foo").providers(&["member1"]))
             .on("member1", foo())

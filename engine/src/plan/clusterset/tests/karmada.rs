@@ -22,9 +22,7 @@ fn collected(name: &str, address: &str) -> Object {
 fn karmada_managed() -> Environment {
     let mut env = env();
     env.hear_works(true);
-    for member in ["member1", "member2", "member3"] {
-        env.member(member);
-    }
+    env.member("member1").member("member2").member("member3");
     env.on("member1", foo())
         .on("member1", source("foo-abc", "10.1.0.5"))
         .settle();

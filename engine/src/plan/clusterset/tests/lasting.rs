@@ -57,9 +57,7 @@ fn a_restart_with_an_exporter_out_of_reach_changes_nothing() {
 fn a_crash_before_the_exporters_are_written_down_costs_no_import() {
     for arrived in 0..=u8::MAX {
         let mut env = env();
-        for member in ["member1", "member2"] {
-            env.member(member);
-        }
+        env.member("member1").member("member2");
         env.on("member1", foo())
             .on("member1", source("foo-abc", "10.1.0.5"))
             .on("member1", export("foo"));
@@ -313,17 +311,11 @@ fn a_member_that_cannot_be_asked_what_it_serves_is_named_in_its_cluster() {
     let failure = Failure::new(FailureKind::Forbidden, "forbidden: no");
     env.observe("member1", MemberEvent::NotDiscovered(failure))
         .pass(Duration::from_secs(11));
-    let says = |env: &Environment| {
-        let cluster = env
-            .hub
-            .get(Kind::Cluster, "", "member1")
-            .expect("a Cluster");
-        let conditions: Vec<Condition> = decode(cluster["status"]["conditions"].clone());
-        condition::find(&conditions, condition::CLUSTERSET_API).map(|one| one.message.clone())
-    };
-    let expected = "ServiceExports and ServiceImports cannot be watched (forbidden: no)";
-    assert_eq!(says(&env).as_deref(), Some(expected));
+    let says = |env: &Environment| env.cluster_says("member1", condition::CLUSTERSET_API);
+    let expected =
+        "False Refused: ServiceExports and ServiceImports cannot be watched (forbidden: no)";
+    assert_eq!(says(&env), expected);
     env.list("member1").settle();
-    let expected = "ServiceExport v1beta1 and ServiceImport v1beta1 are watched";
-    assert_eq!(says(&env).as_deref(), Some(expected));
+    let expected = "True Served: ServiceExport v1beta1 and ServiceImport v1beta1 are watched";
+    assert_eq!(says(&env), expected);
 }

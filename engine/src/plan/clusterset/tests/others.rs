@@ -20,13 +20,7 @@ fn conditions(env: &Environment, cluster: &str, kind: Kind) -> Value {
 
 /// Returns what the Cluster of member2 says of the API.
 fn served(env: &Environment) -> String {
-    let cluster = env
-        .hub
-        .get(Kind::Cluster, "", "member2")
-        .expect("a Cluster");
-    let conditions: Vec<Condition> = decode(cluster["status"]["conditions"].clone());
-    let api = condition::find(&conditions, condition::CLUSTERSET_API).expect("the condition");
-    format!("{} {}: {}", api.status, api.reason, api.message)
+    env.cluster_says("member2", condition::CLUSTERSET_API)
 }
 
 /// Lists what causeway wrote into a member.
@@ -39,9 +33,7 @@ fn written(env: &Environment, member: &str) -> Vec<String> {
 #[test]
 fn member_of_another_controller_is_left_to_it() {
     let mut env = env();
-    for member in ["member1", "member2", "member3"] {
-        env.member(member);
-    }
+    env.member("member1").member("member2").member("member3");
     env.keeps_clusters = true;
     env.on("member2", kept_by_another(export("bar")));
     for (member, address) in [("member1", "10.1.0.5"), ("member2", "10.2.0.5")] {
@@ -77,9 +69,7 @@ fn member_of_another_controller_is_left_to_it() {
 #[test]
 fn other_controller_in_one_namespace_leaves_the_others() {
     let mut env = env();
-    for member in ["member1", "member2"] {
-        env.member(member);
-    }
+    env.member("member1").member("member2");
     env.keeps_clusters = true;
     let forged = |namespace| in_namespace(namespace, kept_by_another(export("bar")));
     env.on("member2", forged("attic"));

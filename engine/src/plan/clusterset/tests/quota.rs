@@ -35,11 +35,7 @@ fn imported_of<'a>(env: &Environment, names: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn ready(env: &Environment, name: &str) -> String {
-    let export = get(env, "member1", Kind::Export, name).expect("an export");
-    let conditions: Vec<Condition> = decode(export["status"]["conditions"].clone());
-    let ready =
-        condition::find(&conditions, condition::READY).expect("it says whether it is ready");
-    format!("{} {}: {}", ready.status, ready.reason, ready.message)
+    env.export_says("member1", name, condition::READY)
 }
 
 fn two_members(exports: usize, metadata: usize) -> Environment {

@@ -131,7 +131,8 @@ fn records_stay_while_no_cluster_has_a_value() {
     env.on_hub(routed("aws/region")).settle();
     assert_eq!(records(&env), ["192.0.2.1 192.0.2.2"]);
     let why = "no record of foo.example.com changes, because no cluster with a value for aws/region \
-               can serve (without a value: member1, member2)";
+               can serve (without a value: member1, member2): kubectl annotate --overwrite cluster \
+               member1 mcs.causeway.dev/hostname-routing-value=VALUE";
     assert!(ready(&env).contains(why), "{}", ready(&env));
     let mut env = regions();
     for name in ["member1", "member2"] {
