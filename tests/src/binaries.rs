@@ -7,9 +7,10 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::paths;
@@ -380,10 +381,8 @@ pub fn causeway(program: &str) -> PathBuf {
     if let Some(directory) = std::env::var_os("CAUSEWAY_BIN_DIR") {
         return PathBuf::from(directory).join(program);
     }
-    let mut built = BUILT
+    BUILT
         .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    built
         .get_or_insert_default()
         .entry(program.to_owned())
         .or_insert_with(|| build_with_cargo(program))

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::control_plane::{ControlPlane, Plan, Role};
 use crate::dns::{Answer, Nameserver, question};
@@ -179,17 +181,13 @@ impl Cluster {
     ) -> Option<Arc<PodNetwork>> {
         let network = self.networks.get(usize::from(self.node_number(node)))?;
         let pod = Arc::new(network.add_pod(self, addresses, text).await);
-        self.pods().push(Arc::clone(&pod));
+        self.pods.lock().push(Arc::clone(&pod));
         Some(pod)
     }
 
     /// Removes the network of a pod.
     pub(crate) async fn disconnect_pod(&self, pod: &Arc<PodNetwork>) {
         pod.remove().await;
-        self.pods().retain(|known| !Arc::ptr_eq(known, pod));
-    }
-
-    fn pods(&self) -> MutexGuard<'_, Vec<Arc<PodNetwork>>> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pods.lock().retain(|known| !Arc::ptr_eq(known, pod));
     }
 }

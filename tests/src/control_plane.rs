@@ -5,8 +5,8 @@ mod launch;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -15,6 +15,7 @@ use causeway_certs::Authority;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::config::Kubeconfig;
 use kube::{Api, Client, Config};
+use parking_lot::Mutex;
 use tokio::runtime::{self, Handle};
 use tokio::sync::Semaphore;
 
@@ -133,14 +134,11 @@ impl ControlPlane {
     /// the runtime that it was made in, and every `#[tokio::test]` has its own.
     pub fn client(&self) -> Client {
         let new = || self.client_with_token(&self.admin_token);
-        self.clients()
+        self.clients
+            .lock()
             .entry(Handle::current().id())
             .or_insert_with(new)
             .clone()
-    }
-
-    fn clients(&self) -> MutexGuard<'_, HashMap<runtime::Id, Client>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A client with all rights that sends every request once: what kube's own repeats is to be
@@ -402,7 +400,7 @@ impl ControlPlane {
 
     /// Waits until the API server is ready after a restart. No client keeps its connections.
     async fn is_back(&self) {
-        self.clients().clear();
+        self.clients.lock().clear();
         self.ready().await;
         self.controllers.restart().await;
     }

@@ -11,10 +11,11 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 
 use crate::network::PodNetwork;
+use crate::write::merge_status;
 use crate::{Cluster, Space};
 
 /// A Service that selects the pods with label `app=<name>`.
@@ -332,12 +333,8 @@ impl RunningPod {
 
     /// Says that it is ready, or runs and is not.
     pub async fn set_ready(&self, ready: bool) {
-        let patch = Patch::Merge(json!({ "status": running(&self.ips, ready) }));
-        let patched = self
-            .api
-            .patch_status(&self.name, &PatchParams::default(), &patch)
-            .await;
-        patched.unwrap_or_else(|e| panic!("cannot set the status of pod {}: {e}", self.name));
+        let patch = json!({ "status": running(&self.ips, ready) });
+        merge_status(&self.api, &self.name, patch).await;
     }
 
     /// Asks it to end: it terminates, and stays until [`RunningPod::delete`], as no kubelet ends

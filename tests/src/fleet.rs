@@ -5,9 +5,10 @@ mod idle;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
+use parking_lot::Mutex;
 
 use self::idle::Origin;
 use crate::cluster::Cluster;
@@ -426,17 +427,14 @@ pub(crate) struct Logs(Arc<Mutex<Vec<PathBuf>>>);
 
 impl Logs {
     pub(crate) fn add(&self, log: &Path) {
-        let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = self.0.lock();
         if !logs.iter().any(|known| known == log) {
             logs.push(log.to_path_buf());
         }
     }
 
     fn all(&self) -> Vec<PathBuf> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 }
 

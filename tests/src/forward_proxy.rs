@@ -1,11 +1,12 @@
 //! A proxy between a hub and its members: CONNECT over plain HTTP or over TLS, or SOCKS5.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use causeway_certs::Authority;
+use parking_lot::Mutex;
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
     copy_bidirectional,
@@ -82,12 +83,7 @@ impl ForwardProxy {
 
     /// Answers 407 to each CONNECT without this header, such as `x-pass: open`.
     pub fn require(&self, header: &str) {
-        let header = Some(header.to_lowercase());
-        *self
-            .state
-            .required
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = header;
+        *self.state.required.lock() = Some(header.to_lowercase());
     }
 
     /// Returns how many connections to members it has opened.
@@ -136,11 +132,7 @@ async fn by_connect(client: impl AsyncRead + AsyncWrite + Unpin, state: &State) 
             line => head.push(line.to_owned()),
         }
     }
-    let required = state
-        .required
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let required = state.required.lock().clone();
     let given = |line: &String| head.iter().any(|other| other.to_lowercase() == *line);
     if !required.as_ref().is_none_or(given) {
         let refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";

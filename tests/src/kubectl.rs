@@ -1,6 +1,6 @@
 //! kubectl, and other commands that run to their end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Output {
 pub struct Command<'a> {
     reaper: &'a Arc<Reaper>,
     directory: &'a Path,
-    program: std::path::PathBuf,
+    program: PathBuf,
     args: Vec<String>,
     environment: Vec<(String, String)>,
     input: Option<String>,
@@ -65,11 +65,7 @@ pub struct Command<'a> {
 
 impl<'a> Command<'a> {
     /// This program; its files are kept in `directory` while it runs.
-    pub fn new(
-        reaper: &'a Arc<Reaper>,
-        directory: &'a Path,
-        program: impl Into<std::path::PathBuf>,
-    ) -> Self {
+    pub fn new(reaper: &'a Arc<Reaper>, directory: &'a Path, program: impl Into<PathBuf>) -> Self {
         Self {
             reaper,
             directory,
@@ -175,6 +171,19 @@ impl ControlPlane {
     /// `kubectl apply -f -` with this YAML.
     pub async fn apply(&self, yaml: &str) -> Output {
         self.kubectl_with(["apply", "-f", "-"], yaml).await
+    }
+
+    /// Requests a token of a service account, valid for a day.
+    pub async fn token(&self, namespace: &str, account: &str) -> String {
+        let create = ["create", "token", account, "-n", namespace];
+        let create = create.into_iter().chain(["--duration=24h"]);
+        self.kubectl(create).await.ok().trim().to_owned()
+    }
+
+    /// Writes a kubeconfig file of a service account, named after the account.
+    pub async fn kubeconfig_as(&self, namespace: &str, account: &str) -> PathBuf {
+        let token = self.token(namespace, account).await;
+        self.kubeconfig_with_token(&format!("{account}.kubeconfig"), &token)
     }
 
     fn kubectl_command(&self) -> Command<'_> {

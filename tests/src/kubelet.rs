@@ -19,6 +19,7 @@ use crate::binaries::Testbed;
 use crate::fixtures::running;
 use crate::network::PodNetwork;
 use crate::reaper::{Exit, Process, Program};
+use crate::write::merge_status;
 
 /// Interval at which it looks for programs that have ended.
 const LOOK: Duration = Duration::from_millis(100);
@@ -79,9 +80,7 @@ impl<'a> Kubelet<'a> {
             let status =
                 json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": LOGS}}}});
             let name = self.cluster.node_name_of(node.site().node);
-            let (how, status) = (PatchParams::default(), Patch::Merge(status));
-            let patched = nodes.patch_status(&name, &how, &status).await;
-            patched.unwrap_or_else(|e| panic!("cannot patch node {name}: {e}"));
+            merge_status(&nodes, &name, status).await;
         }
         self
     }

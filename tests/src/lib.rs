@@ -66,6 +66,7 @@ pub mod stage;
 pub mod store;
 pub mod tunnel;
 pub mod ui;
+pub mod write;
 
 pub use causeway::{Environment, Installation, Running};
 pub use cluster::Cluster;

@@ -6,9 +6,11 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// `O_NONBLOCK` of Linux.
 const NONBLOCK: i32 = 0o4000;
@@ -62,7 +64,7 @@ impl LogPipe {
 
     /// Stops reading and fills the pipe: the thread that writes next blocks.
     pub fn block(&self) {
-        let mut reading = self.reading();
+        let mut reading = self.reading.lock();
         *reading = Reading::Paused;
         let mut pipe = open(&self.pipe);
         for size in [4096, 1] {
@@ -72,26 +74,18 @@ impl LogPipe {
 
     /// Ends [`LogPipe::block`].
     pub fn unblock(&self) {
-        *self.reading() = Reading::On;
-    }
-
-    fn reading(&self) -> MutexGuard<'_, Reading> {
-        lock(&self.reading)
+        *self.reading.lock() = Reading::On;
     }
 }
 
 impl Drop for LogPipe {
     fn drop(&mut self) {
-        *self.reading() = Reading::Ended;
+        *self.reading.lock() = Reading::Ended;
         if let Some(reader) = self.reader.take() {
             // A reader that panicked has nothing more to do either.
             reader.join().ok();
         }
     }
-}
-
-fn lock(reading: &Mutex<Reading>) -> MutexGuard<'_, Reading> {
-    reading.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// For reading and writing, so that neither end has to be there first.
@@ -104,7 +98,7 @@ fn open(pipe: &Path) -> File {
 fn copy(mut pipe: File, mut log: File, reading: &Mutex<Reading>) {
     let mut buffer = vec![0; 65_536];
     loop {
-        let state = lock(reading);
+        let state = reading.lock();
         let read = match *state {
             Reading::Ended => return,
             Reading::Paused => Err(ErrorKind::WouldBlock.into()),

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use serde_json::json;
 
 use crate::control_plane::ControlPlane;
+use crate::write::merge_status;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -73,10 +74,6 @@ impl NodeFixture {
             }]),
             ..NodeStatus::default()
         };
-        let patch = Patch::Merge(json!({ "status": status }));
-        let patched = api
-            .patch_status(&self.name, &PatchParams::default(), &patch)
-            .await;
-        patched.unwrap_or_else(|e| panic!("cannot make node {} ready: {e}", self.name));
+        merge_status(&api, &self.name, json!({ "status": status })).await;
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use causeway_certs::Authority;
@@ -18,6 +18,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode as SpanStatus;
+use parking_lot::Mutex;
 use prost::Message as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -124,7 +125,7 @@ impl Collector {
 
     /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
-        lock(&self.kept).connections
+        self.kept.lock().connections
     }
 
     /// All spans of a trace that have arrived.
@@ -134,7 +135,7 @@ impl Collector {
 
     /// The spans that have arrived and are of these.
     pub fn spans(&self, of: impl Fn(&ReceivedSpan) -> bool) -> Vec<ReceivedSpan> {
-        let kept = lock(&self.kept);
+        let kept = self.kept.lock();
         kept.spans.iter().filter(|span| of(span)).cloned().collect()
     }
 
@@ -149,7 +150,7 @@ impl Collector {
             let spans = self.spans(&of);
             match spans.len() >= count {
                 true => Ok(spans),
-                false => Err(format!("{spans:#?} of {:#?}", lock(&self.kept).spans)),
+                false => Err(format!("{spans:#?} of {:#?}", self.kept.lock().spans)),
             }
         })
         .await
@@ -169,7 +170,7 @@ async fn serve(
     answer: Answer,
 ) {
     while let Ok((stream, _)) = listener.accept().await {
-        lock(&kept).connections += 1;
+        kept.lock().connections += 1;
         let (tls, kept) = (tls.clone(), Arc::clone(&kept));
         tokio::spawn(async move {
             match tls {
@@ -210,7 +211,7 @@ async fn take(request: Request<Incoming>, kept: &Mutex<Kept>) -> Response<Full<B
     let read = body.map(|body| ExportTraceServiceRequest::decode(body.to_bytes()));
     let code = match read {
         Ok(Ok(batch)) if is_traces => {
-            lock(kept).spans.extend(spans(batch));
+            kept.lock().spans.extend(spans(batch));
             StatusCode::OK
         }
         _ => StatusCode::BAD_REQUEST,
@@ -244,8 +245,4 @@ fn texts(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }

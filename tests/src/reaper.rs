@@ -10,9 +10,10 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 
 use crate::binaries::Testbed;
@@ -215,12 +216,6 @@ struct Shared {
     news: Condvar,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The process that starts and ends others. Dropping the last handle ends everything, and waits for
 /// it.
 pub struct Reaper {
@@ -278,13 +273,8 @@ impl Reaper {
 
     /// Ends everything, and returns when it has ended.
     pub fn close(&self) {
-        drop(
-            self.input
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.input.lock().take());
+        let mut child = self.child.lock();
         let deadline = Instant::now() + PATIENCE;
         while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
@@ -304,18 +294,18 @@ impl Reaper {
     }
 
     fn exit(&self, program: u64) -> Option<Exit> {
-        self.shared.state().exits.get(&program).copied()
+        self.shared.state.lock().exits.get(&program).copied()
     }
 
     fn ask(&self, what: What<'_>) -> Result<(u64, Answer), String> {
         let id = {
-            let mut state = self.shared.state();
+            let mut state = self.shared.state.lock();
             state.last_id += 1;
             state.last_id
         };
         self.send(&Request { id, what })?;
         let deadline = Instant::now() + PATIENCE;
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         loop {
             match state.answers.remove(&id) {
                 Some(answer) if answer.error.is_empty() => return Ok((id, answer)),
@@ -323,19 +313,17 @@ impl Reaper {
                 None if state.closed => return Err("the reaper ended".to_owned()),
                 None => {}
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if Instant::now() >= deadline {
                 return Err("the reaper does not answer".to_owned());
             }
-            let news = self.shared.news.wait_timeout(state, left);
-            state = news.unwrap_or_else(PoisonError::into_inner).0;
+            self.shared.news.wait_until(&mut state, deadline);
         }
     }
 
     fn send(&self, request: &Request<'_>) -> Result<(), String> {
         let mut line = serde_json::to_vec(request).map_err(|e| e.to_string())?;
         line.push(b'\n');
-        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut input = self.input.lock();
         let input = input.as_mut().ok_or("the reaper is closed")?;
         input
             .write_all(&line)
@@ -352,7 +340,7 @@ impl Drop for Reaper {
 fn listen(output: ChildStdout, shared: &Shared) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let answer: Answer = serde_json::from_str(&line).expect("an answer of the reaper");
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         if answer.exited == 0 {
             state.answers.insert(answer.id, answer);
         } else {
@@ -364,7 +352,7 @@ fn listen(output: ChildStdout, shared: &Shared) {
         }
         shared.news.notify_all();
     }
-    shared.state().closed = true;
+    shared.state.lock().closed = true;
     shared.news.notify_all();
 }
 
@@ -450,7 +438,7 @@ impl Process {
     pub async fn restart_with(&self, args: &[&str]) {
         self.kill().await;
         let program = self.program.clone().args(args.iter().copied());
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = self.reaper.begin(&program);
+        *self.current.lock() = self.reaper.begin(&program);
     }
 
     /// Returns the file of its output.
@@ -468,7 +456,7 @@ impl Process {
     }
 
     fn current(&self) -> (u64, u32) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.current.lock()
     }
 
     fn signal(&self, signal: Signal) -> Result<(), String> {

@@ -1,6 +1,9 @@
 //! A relay of TCP that delays all bytes, and has the faults of a network.
 
+use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -18,6 +21,8 @@ const READ: usize = 64 * 1024;
 /// A relay, until it is dropped. Connections end with their clients and servers alone.
 pub struct Relay {
     address: SocketAddr,
+    targets: watch::Sender<Vec<SocketAddr>>,
+    accepted: Arc<AtomicUsize>,
     fault: watch::Sender<Fault>,
     accepting: AbortHandle,
 }
@@ -31,20 +36,27 @@ impl Relay {
     /// Starts a relay to several targets, as a load balancer: each connection goes to the next one,
     /// or to another if that refuses it.
     pub async fn balance(targets: impl IntoIterator<Item = SocketAddr>, delay: Duration) -> Self {
-        let mut targets: Vec<_> = targets.into_iter().collect();
+        let targets = watch::Sender::new(targets.into_iter().collect::<Vec<_>>());
+        let accepted = Arc::<AtomicUsize>::default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.expect("a port for a relay");
         let address = listener.local_addr().expect("the address of a relay");
         let fault = watch::Sender::new(Fault::None);
-        let faults = fault.subscribe();
+        let (counter, faults) = (Arc::clone(&accepted), fault.subscribe());
+        let present = targets.subscribe();
         let accepting = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(relay(socket, targets.clone(), delay, faults.clone()));
-                targets.rotate_left(1);
+                let turn = counter.fetch_add(1, Ordering::Relaxed);
+                let mut targets = present.borrow().clone();
+                let first = turn % targets.len();
+                targets.rotate_left(first);
+                tokio::spawn(relay(socket, targets, delay, faults.clone()));
             }
         });
         Self {
             address,
+            targets,
+            accepted,
             fault,
             accepting: accepting.abort_handle(),
         }
@@ -55,12 +67,27 @@ impl Relay {
         self.address
     }
 
-    /// Begins a fault of packets: [`Fault::Refused`], [`Fault::Silent`], [`Fault::Reset`] or
-    /// [`Fault::Late`], which [`Fault::None`] ends.
+    /// Number of connections that it accepted.
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Passes new connections to another target.
+    pub fn redirect(&self, target: SocketAddr) {
+        self.targets.send_replace(vec![target]);
+    }
+
+    /// Begins a fault of packets: [`Fault::Refused`], [`Fault::Silent`], [`Fault::Frozen`],
+    /// [`Fault::Reset`] or [`Fault::Late`], which [`Fault::None`] ends.
     pub fn set(&self, fault: Fault) {
         let is_known = matches!(
             fault,
-            Fault::None | Fault::Refused | Fault::Silent | Fault::Reset | Fault::Late(_)
+            Fault::None
+                | Fault::Refused
+                | Fault::Silent
+                | Fault::Frozen
+                | Fault::Reset
+                | Fault::Late(_)
         );
         assert!(is_known, "{fault:?} is no fault of packets");
         self.fault.send_replace(fault);
@@ -96,7 +123,12 @@ async fn relay(
     {
         return;
     }
-    let mut ended = fault.clone();
+    let is_new = *fault.borrow() == Fault::Frozen;
+    let (mut ended, mut frozen) = (fault.clone(), fault.clone());
+    let frozen = async {
+        let begun = frozen.wait_for(|fault| *fault == Fault::Frozen).await;
+        begun.is_ok()
+    };
     let ended = ended.wait_for(|fault| matches!(fault, Fault::Refused | Fault::Reset));
     let passing = async {
         // It tries one after the other.
@@ -109,10 +141,13 @@ async fn relay(
         }
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
-        tokio::join!(
-            pass(from_client, to_server, delay, fault.clone()),
-            pass(from_server, to_client, delay, fault)
-        );
+        let requests = pass(from_client, to_server, delay, fault.clone());
+        let answers = pass(from_server, to_client, delay, fault);
+        tokio::select! {
+            _ = async { tokio::join!(requests, answers) } => {}
+            // Neither side learns of it.
+            _ = frozen, if !is_new => pending().await,
+        }
     };
     let is_reset = tokio::select! {
         biased;

@@ -7,14 +7,15 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ListParams, PostParams};
 use kube::{Api, Resource};
 use serde_json::{Value, json};
 
 use crate::binaries::Testbed;
-use crate::control_plane::{Role, secret};
+use crate::control_plane::{ControlPlane, Role, secret};
 use crate::eventually::{SOON, eventually};
 use crate::reaper::{Program, tail};
+use crate::write::merge_status;
 use crate::{Cluster, Fleet};
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -72,23 +73,7 @@ impl<'a> Space<'a> {
 
     /// Makes the namespace in one more cluster.
     pub async fn create_in(&self, cluster: &Cluster) {
-        let namespace = Namespace {
-            metadata: ObjectMeta {
-                name: Some(self.name.clone()),
-                ..ObjectMeta::default()
-            },
-            ..Namespace::default()
-        };
-        Api::<Namespace>::all(cluster.client())
-            .create(&PostParams::default(), &namespace)
-            .await
-            .unwrap_or_else(|e| {
-                panic!(
-                    "cannot make namespace {} in {}: {e}",
-                    self.name,
-                    cluster.name()
-                )
-            });
+        cluster.create_namespace(&self.name).await;
     }
 
     /// The name of the namespace.
@@ -115,9 +100,7 @@ impl<'a> Space<'a> {
         let services = self.api::<Service>(cluster);
         let ingress = Vec::from_iter(ingress.into());
         let status = json!({"status": {"loadBalancer": {"ingress": ingress}}});
-        let (params, patch) = (PatchParams::default(), Patch::Merge(status));
-        let patched = services.patch_status("foo", &params, &patch).await;
-        patched.expect("the status of the Service is patched");
+        merge_status(&services, "foo", status).await;
     }
 
     /// The EndpointSlices of a Service in a cluster, by name.
@@ -139,17 +122,7 @@ impl<'a> Space<'a> {
     /// The addresses of all ready endpoints of a Service in a cluster, sorted.
     pub async fn ready_addresses(&self, cluster: &Cluster, service: &str) -> Vec<String> {
         let slices = self.slices(cluster, service).await;
-        let endpoints = slices.into_iter().flat_map(|slice| slice.endpoints);
-        let mut addresses: Vec<String> = endpoints
-            .filter(|endpoint| {
-                endpoint
-                    .conditions
-                    .as_ref()
-                    .and_then(|c| c.ready)
-                    .unwrap_or(true)
-            })
-            .flat_map(|endpoint| endpoint.addresses)
-            .collect();
+        let mut addresses: Vec<_> = ready_of(&slices).collect();
         addresses.sort();
         addresses
     }
@@ -194,6 +167,34 @@ impl<'a> Space<'a> {
         let objects = tail(&out, 100);
         std::fs::remove_file(&out).ok();
         objects
+    }
+}
+
+/// Returns the addresses of the ready endpoints of these slices.
+pub(crate) fn ready_of<'a>(
+    slices: impl IntoIterator<Item = &'a EndpointSlice>,
+) -> impl Iterator<Item = String> {
+    let endpoints = slices.into_iter().flat_map(|slice| &slice.endpoints);
+    let ready = endpoints.filter(|endpoint| {
+        let conditions = endpoint.conditions.as_ref();
+        conditions.and_then(|all| all.ready).unwrap_or(true)
+    });
+    ready.flat_map(|endpoint| endpoint.addresses.iter().cloned())
+}
+
+impl ControlPlane {
+    /// Creates a namespace.
+    pub async fn create_namespace(&self, name: &str) {
+        let namespace = Namespace {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let namespaces = Api::<Namespace>::all(self.client());
+        let created = namespaces.create(&PostParams::default(), &namespace).await;
+        created.unwrap_or_else(|e| panic!("cannot make namespace {name} in {}: {e}", self.name()));
     }
 }
 

@@ -4,20 +4,19 @@
 mod issued;
 mod relayed;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::Value;
 
-use crate::binaries;
-use crate::causeway::NAMESPACE;
+use crate::causeway::{Launch, NAMESPACE};
 use crate::eventually::{START, eventually};
 use crate::kubectl::Command;
 use crate::network::Host;
 use crate::reaper::{Process, Program, Reaper};
-use crate::{Cluster, Fleet};
+use crate::{Cluster, Fleet, binaries, ports};
 
 pub use self::issued::{IssuedTunnel, PASSWORD};
 pub use self::relayed::RelayedTunnel;
@@ -50,19 +49,10 @@ impl Tunnel {
         let [[agents, front, _], [other_agents, other_front, _]] = REPLICAS;
         host.balance(BALANCED[0], [agents, other_agents]);
         host.balance(BALANCED[1], [front, other_front]);
-        let replicas = REPLICAS.map(|[agents, front, admin]| {
-            let log = fleet
-                .directory()
-                .join(format!("causeway-tunnel-{agents}.log"));
-            fleet.add_log(&log);
-            let program = Program::new(binaries::causeway("causeway-tunnel"), log)
-                .arg(format!("--agents-bind=0.0.0.0:{agents}"))
-                .arg(format!("--front-bind=127.0.0.1:{front}"))
-                .arg(format!("--admin-bind=127.0.0.1:{admin}"))
-                .arg(format!("--tls-dir={}", directory.display()))
-                .arg("--replicas=2")
-                .in_network(host.namespace());
-            fleet.reaper().run(program)
+        let replicas = REPLICAS.map(|ports| {
+            let launch = replica(fleet, &directory, "0.0.0.0", ports).arg("--replicas=2");
+            let replica = launch.in_network(host.namespace()).start_unready();
+            replica.into_process()
         });
         let tunnel = Self {
             reaper: Arc::clone(fleet.reaper()),
@@ -96,18 +86,11 @@ impl Tunnel {
     /// Starts the agent of a member on its first node, with the certificate of Secret
     /// `causeway-agent`.
     pub async fn agent(&self, fleet: &Fleet, member: &Cluster) -> Process {
-        let directory = written(fleet, member, "causeway-agent").await;
-        let log = directory.with_extension("log");
-        fleet.add_log(&log);
         let namespace = member.network_namespace().expect("a fleet with packets");
         let (address, port) = member.address();
-        let program = Program::new(binaries::causeway("causeway-agent"), log)
-            .arg(format!("--tunnel={}", self.address))
-            .arg(format!("--tls-dir={}", directory.display()))
-            .arg(format!("--api-server={address}:{port}"))
-            .arg("--admin-bind=127.0.0.1:8093")
-            .in_network(namespace);
-        self.reaper.run(program)
+        let launch = agent(fleet, member, &self.address, &format!("{address}:{port}")).await;
+        let agent = launch.in_network(namespace).start_unready();
+        agent.into_process()
     }
 
     /// Waits until a replica has so many connections of a member.
@@ -146,6 +129,37 @@ impl Tunnel {
             false => Err(answer.stderr),
         }
     }
+}
+
+/// Returns a replica to be started, with the certificate of that directory. It serves agents at
+/// `bind`.
+fn replica(fleet: &Fleet, tls: &Path, bind: &str, [agents, front, admin]: [u16; 3]) -> Launch {
+    let log = format!("causeway-tunnel-{agents}.log");
+    let log = fleet.directory().join(log);
+    fleet.add_log(&log);
+    let program = Program::new(binaries::causeway("causeway-tunnel"), log)
+        .arg(format!("--agents-bind={bind}:{agents}"))
+        .arg(format!("--front-bind=127.0.0.1:{front}"))
+        .arg(format!("--tls-dir={}", tls.display()));
+    Launch::new(Arc::clone(fleet.reaper()), program, admin)
+}
+
+/// Returns the agent of a member to be started, once its Secret `causeway-agent` is there. It comes
+/// through the hub's API server if the Secret has a kubeconfig, and otherwise to `tunnel`.
+async fn agent(fleet: &Fleet, member: &Cluster, tunnel: &str, api: &str) -> Launch {
+    let directory = written(fleet, member, "causeway-agent").await;
+    let log = directory.with_extension("log");
+    fleet.add_log(&log);
+    let kubeconfig = directory.join(KUBECONFIG);
+    let route = match kubeconfig.exists() {
+        true => format!("--through-api-server={}", kubeconfig.display()),
+        false => format!("--tunnel={tunnel}"),
+    };
+    let program = Program::new(binaries::causeway("causeway-agent"), log)
+        .arg(route)
+        .arg(format!("--tls-dir={}", directory.display()))
+        .arg(format!("--api-server={api}"));
+    Launch::new(Arc::clone(fleet.reaper()), program, ports::fresh())
 }
 
 /// Returns the directory of the files of a Secret.

@@ -99,11 +99,8 @@ async fn rbac_denies_what_no_role_allows() {
         .create(&PostParams::default(), &account)
         .await
         .unwrap();
-    let token = hub
-        .kubectl(["create", "token", "nobody", "-n", space.name()])
-        .await
-        .ok();
-    let as_nobody = hub.client_with_token(token.trim());
+    let token = hub.token(space.name(), "nobody").await;
+    let as_nobody = hub.client_with_token(&token);
     let refused = Api::<Namespace>::all(as_nobody)
         .list(&ListParams::default())
         .await

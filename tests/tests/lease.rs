@@ -12,11 +12,9 @@ use std::time::Duration;
 use causeway::process::liveness::Heartbeat;
 use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_tests::eventually::throughout;
-use causeway_tests::{Cluster, Fleet, SOON, Space, eventually};
+use causeway_tests::{Cluster, Fleet, SOON, Space};
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::{ObjectMeta, PostParams};
 use tokio::sync::{OnceCell, oneshot, watch as channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -218,20 +216,8 @@ async fn a_missing_namespace_is_waited_for() {
     let hub = fleet.hub();
     let name = format!("{}-late", Space::create(fleet, "late", &[hub]).await.name());
     let mut candidate = Candidate::start(hub, &name, "only");
-    let namespaces = Api::<Namespace>::all(hub.client());
     let leases = Api::<LeaseObject>::namespaced(hub.client(), &name);
     assert!(leases.get_opt("controller").await.unwrap().is_none());
-    let metadata = ObjectMeta {
-        name: Some(name),
-        ..ObjectMeta::default()
-    };
-    let namespace = Namespace {
-        metadata,
-        ..Namespace::default()
-    };
-    eventually("the namespace is made", SOON, || async {
-        namespaces.create(&PostParams::default(), &namespace).await
-    })
-    .await;
+    hub.create_namespace(&name).await;
     candidate.until_leading().await;
 }

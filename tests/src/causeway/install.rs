@@ -56,16 +56,7 @@ impl Installation {
     pub async fn applied(fleet: &Fleet) -> Self {
         let hub = fleet.hub();
         for account in ["causeway-webhook", "causeway-controller"] {
-            let create = [
-                "create",
-                "token",
-                account,
-                "-n",
-                NAMESPACE,
-                "--duration=24h",
-            ];
-            let token = hub.kubectl(create).await.ok();
-            hub.kubeconfig_with_token(&format!("{account}.kubeconfig"), token.trim());
+            hub.kubeconfig_as(NAMESPACE, account).await;
         }
         let directory = fleet.directory().join("causeway");
         std::fs::create_dir_all(&directory).expect("a directory for causeway");
@@ -206,17 +197,8 @@ spec: {types: [CrossCluster]}
             .kubectl(["apply", "-f", &self.release.manifest("member/rbac.yaml")])
             .await
             .ok();
-        let create = [
-            "create",
-            "token",
-            "causeway",
-            "-n",
-            NAMESPACE,
-            "--duration=24h",
-        ];
-        let token = member.kubectl(create).await.ok();
         let data = [
-            ("token", token.trim().to_owned()),
+            ("token", member.token(NAMESPACE, "causeway").await),
             ("caBundle", member.ca_pem().to_owned()),
         ];
         let mut secret = Secret {

@@ -1,7 +1,8 @@
 //! Environments that tests have to themselves one after the other.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{Environment, Launch};
 use crate::Fleet;
@@ -9,10 +10,6 @@ use crate::reaper::Exit;
 
 /// Environments that no test uses at present, and whether their controllers have other flags.
 static IDLE: Mutex<Vec<(Environment, bool)>> = Mutex::new(Vec::new());
-
-fn idle() -> MutexGuard<'static, Vec<(Environment, bool)>> {
-    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An environment of three members, member1 to member3, that one test has to itself. The test may
 /// break what it likes and mends it. The next test takes it; that of a test that failed ends.
@@ -25,7 +22,7 @@ pub struct Lent {
 impl Lent {
     /// Takes an idle environment, or starts one, and waits until all members are in it.
     pub async fn take() -> Self {
-        let taken = idle().pop();
+        let taken = IDLE.lock().pop();
         let (env, relaunched) = match taken {
             Some(taken) => taken,
             None => (
@@ -100,6 +97,6 @@ impl DerefMut for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let env = self.env.take().filter(|_| !std::thread::panicking());
-        idle().extend(env.map(|env| (env, self.relaunched)));
+        IDLE.lock().extend(env.map(|env| (env, self.relaunched)));
     }
 }

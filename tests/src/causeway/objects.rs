@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{ObjectMeta, PostParams};
 use serde_json::{Value, json};
 
 use super::{Environment, MEMBERS_NAMESPACE};
+use crate::write::merge;
 
 impl Environment {
     /// The Secrets with the credentials of members.
@@ -17,10 +18,7 @@ impl Environment {
 
     /// Changes such a Secret by a merge patch.
     pub async fn patch_secret(&self, name: &str, patch: Value) {
-        let secrets = self.secrets();
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let patched = secrets.patch(name, &params, &patch).await;
-        patched.expect("the Secret is stored");
+        merge(&self.secrets(), name, patch).await;
     }
 
     /// Stores a Secret under that name, as a backup of it would be.
@@ -41,9 +39,7 @@ impl Environment {
     /// Changes a Cluster by a merge patch.
     pub async fn patch_cluster(&self, name: &str, patch: Value) {
         let clusters = Api::<causeway::api::Cluster>::all(self.hub().client());
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let patched = clusters.patch(name, &params, &patch).await;
-        patched.expect("the Cluster is stored");
+        merge(&clusters, name, patch).await;
     }
 
     /// Makes a Cluster of that name, reached there by this Secret.

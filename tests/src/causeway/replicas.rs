@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Probe as ProbeSpec;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -18,6 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::causeway::{Launch, NAMESPACE, Running, manifest};
 use crate::eventually::{SOON, eventually};
+use crate::write::merge;
 use crate::{Cluster, http};
 
 const NAME: &str = "causeway-webhook";
@@ -218,12 +219,8 @@ impl Endpoint {
     }
 
     async fn set_ready(&self, ready: bool) {
-        let patch = Patch::Merge(json!({"endpoints": [self.content(ready)]}));
-        let patched = self
-            .slices
-            .patch(&self.name, &PatchParams::default(), &patch)
-            .await;
-        patched.unwrap_or_else(|e| panic!("cannot keep the EndpointSlice {}: {e}", self.name));
+        let patch = json!({"endpoints": [self.content(ready)]});
+        merge(&self.slices, &self.name, patch).await;
     }
 
     async fn remove(&self) {

@@ -119,6 +119,11 @@ impl Running {
         &self.process
     }
 
+    /// Returns the process alone.
+    pub(crate) fn into_process(self) -> Process {
+        self.process
+    }
+
     /// Host and port of its admin endpoints.
     pub fn admin(&self) -> &str {
         &self.admin

@@ -2,10 +2,10 @@
 //! program has dozens of tests: so the next fleet takes them.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::{Builder, Clusters};
@@ -17,10 +17,6 @@ use crate::store::{Content, Store};
 const RENEWED_WITHIN: Duration = Duration::from_secs(90);
 
 static IDLE: Mutex<Vec<Clusters>> = Mutex::new(Vec::new());
-
-fn idle() -> MutexGuard<'static, Vec<Clusters>> {
-    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// State of clusters that have just started.
 pub(super) struct Origin {
@@ -47,7 +43,7 @@ async fn groups(cluster: &Cluster) -> Result<BTreeSet<String>, kube::Error> {
 /// clusters that are not as at their start within [`RENEWED_WITHIN`].
 pub(super) async fn take(builder: &Builder) -> Option<Clusters> {
     let mut taken = {
-        let mut idle = idle();
+        let mut idle = IDLE.lock();
         let fitting = idle.iter().enumerate().filter(|(_, clusters)| {
             let names = clusters.members.iter().map(|member| member.name());
             names.zip(&builder.members).all(|(has, asked)| has == asked)
@@ -72,7 +68,7 @@ pub(super) fn give_back(clusters: Clusters) {
     if is_good && !std::thread::panicking() {
         clusters.all().for_each(|cluster| cluster.sleep());
         clusters.store.pause();
-        idle().push(clusters);
+        IDLE.lock().push(clusters);
     }
 }
 

@@ -8,11 +8,11 @@
 //! labels to its slices. And every change in the member that is not its own is put back (onUpdate).
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, DynamicObject, PropagationPolicy};
 use kube::{Api, ResourceExt as _};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::names;
@@ -56,8 +56,8 @@ struct Versions(Mutex<HashMap<(String, Key), String>>);
 
 impl Versions {
     fn of(&self, kind: &str, object: &DynamicObject) -> Option<String> {
-        let known = self.0.lock().expect("nobody panics with it");
-        known.get(&(kind.to_owned(), Key::of(object))).cloned()
+        let key = (kind.to_owned(), Key::of(object));
+        self.0.lock().get(&key).cloned()
     }
 
     fn record(&self, object: &DynamicObject) {
@@ -67,10 +67,7 @@ impl Versions {
             .map(|types| types.kind.clone())
             .unwrap_or_default();
         let version = object.resource_version().unwrap_or_default();
-        self.0
-            .lock()
-            .expect("nobody panics with it")
-            .insert((kind, Key::of(object)), version);
+        self.0.lock().insert((kind, Key::of(object)), version);
     }
 
     fn forget(&self, object: &DynamicObject) {
@@ -79,10 +76,7 @@ impl Versions {
             .as_ref()
             .map(|types| types.kind.clone())
             .unwrap_or_default();
-        self.0
-            .lock()
-            .expect("nobody panics with it")
-            .remove(&(kind, Key::of(object)));
+        self.0.lock().remove(&(kind, Key::of(object)));
     }
 
     /// onAdd, onUpdate, onDelete: what happens to an object is a matter of the Work that it names,

@@ -21,15 +21,14 @@ mod observer;
 mod plane;
 mod queue;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client, Config, ResourceExt as _};
+use kube::{Client, Config, ResourceExt as _};
+use parking_lot::Mutex;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, LocalSet};
@@ -56,7 +55,7 @@ pub struct Karmada {
 /// plane.
 pub async fn define(hub: &Cluster) {
     hub.apply(DEFINITIONS).await.ok();
-    create_namespace(hub.client(), "karmada-cluster").await;
+    hub.create_namespace("karmada-cluster").await;
     let rights = paths::repository().join("manifests/hub/options/karmada.yaml");
     let apply = ["apply", "-f", &rights.display().to_string()];
     hub.kubectl(apply).await.ok();
@@ -73,7 +72,8 @@ impl Karmada {
         let crds = ["works.work.karmada.io", "resourcebindings.work.karmada.io"];
         hub.kubectl(established.into_iter().chain(crds)).await.ok();
         for member in fleet.members() {
-            create_namespace(hub.client(), &names::execution_space(member.name())).await;
+            let name = names::execution_space(member.name());
+            hub.create_namespace(&name).await;
         }
     }
 
@@ -119,17 +119,13 @@ impl Karmada {
 
     /// Kills it, wherever it is. What was asked of an API server may still be done.
     pub fn stop(&self) {
-        *self.running() = None;
+        *self.process.lock() = None;
     }
 
     /// Starts it again after [`Karmada::stop`]. It remembers nothing.
     pub fn resume(&self) {
         let gate = self.gate.load(Ordering::Relaxed);
-        *self.running() = Some(Process::start(self.settings.clone(), gate));
-    }
-
-    fn running(&self) -> MutexGuard<'_, Option<Process>> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.process.lock() = Some(Process::start(self.settings.clone(), gate));
     }
 
     /// Applies a PropagationPolicy to a Service of the hub. Panics if a MultiClusterService claimed
@@ -268,18 +264,4 @@ impl Drop for Process {
             panic!("Karmada's controllers panicked");
         }
     }
-}
-
-async fn create_namespace(hub: Client, name: &str) {
-    let namespace = Namespace {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
-        ..Namespace::default()
-    };
-    let created = Api::<Namespace>::all(hub)
-        .create(&PostParams::default(), &namespace)
-        .await;
-    created.unwrap_or_else(|e| panic!("cannot make namespace {name}: {e}"));
 }

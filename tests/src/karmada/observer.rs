@@ -2,17 +2,19 @@
 //! is missed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use kube::{Api, ResourceExt as _};
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use super::names;
 use crate::fixtures::RunningPod;
+use crate::space::ready_of;
 use crate::{Cluster, SOON, eventually};
 
 /// Watches until it is dropped.
@@ -65,7 +67,7 @@ impl Observer {
     /// Waits until each of so many clusters was observed.
     pub async fn sees(&self, clusters: usize) {
         eventually("the observer sees", SOON, async || {
-            let seen = self.seen.lock().expect("nobody panics with it");
+            let seen = self.seen.lock();
             let named: BTreeSet<_> = seen.moments.iter().map(|moment| &moment.cluster).collect();
             named.len() == clusters && seen.services.len() == clusters
         })
@@ -75,7 +77,7 @@ impl Observer {
     /// No moment in these members was without these endpoints, and no Service went or got another
     /// address.
     pub fn nothing_lacked(&self, stayed: &[(&str, &[RunningPod])]) {
-        let seen = self.seen.lock().expect("nobody panics with it");
+        let seen = self.seen.lock();
         for (name, pods) in stayed {
             let moments = seen.moments.iter();
             let moments = moments.filter(|moment| moment.cluster == *name);
@@ -99,7 +101,7 @@ impl Observer {
 
     /// No slice that Kubernetes keeps was replaced by another.
     pub fn kubernetes_slices_stayed(&self, cluster: &str) {
-        let seen = self.seen.lock().expect("nobody panics with it");
+        let seen = self.seen.lock();
         let own = seen.own.get(cluster).cloned().unwrap_or_default();
         assert_eq!(
             own.len(),
@@ -116,79 +118,48 @@ impl Drop for Observer {
 }
 
 async fn watch_slices(api: Api<EndpointSlice>, cluster: String, seen: Arc<Mutex<Seen>>) {
-    let mut slices: BTreeMap<String, EndpointSlice> = BTreeMap::new();
-    let mut listed: Option<BTreeMap<String, EndpointSlice>> = None;
+    let (store, writer) = reflector::store();
     let events = watcher(api, watcher::Config::default()).default_backoff();
+    let events = events.reflect(writer);
     let mut events = std::pin::pin!(events.filter_map(async |event| event.ok()));
     while let Some(event) = events.next().await {
         let after = match event {
-            watcher::Event::Init => {
-                listed = Some(BTreeMap::new());
-                continue;
-            }
-            watcher::Event::InitApply(slice) => {
-                listed
-                    .get_or_insert_default()
-                    .insert(slice.name_any(), slice);
-                continue;
-            }
-            watcher::Event::InitDone => {
-                slices = listed.take().unwrap_or_default();
-                "a list".to_owned()
-            }
+            watcher::Event::Init | watcher::Event::InitApply(_) => continue,
+            watcher::Event::InitDone => "a list".to_owned(),
             watcher::Event::Apply(slice) => {
-                let after = format!("{} as {:?}", slice.name_any(), slice.resource_version());
-                slices.insert(slice.name_any(), slice);
-                after
+                format!("{} as {:?}", slice.name_any(), slice.resource_version())
             }
-            watcher::Event::Delete(slice) => {
-                slices.remove(&slice.name_any());
-                format!("{} went", slice.name_any())
-            }
+            watcher::Event::Delete(slice) => format!("{} went", slice.name_any()),
         };
-        let mut seen = seen.lock().expect("nobody panics with it");
+        let slices = store.state();
+        let kubernetes = "endpointslice-controller.k8s.io";
+        let kubernetes = labelled(&slices, names::SLICE_MANAGED_BY, kubernetes);
+        let mut seen = seen.lock();
         let own = seen.own.entry(cluster.clone()).or_default();
-        let kubernetes = slices.values().filter(|slice| {
-            slice
-                .labels()
-                .get(names::SLICE_MANAGED_BY)
-                .is_some_and(|by| by == "endpointslice-controller.k8s.io")
-        });
         own.extend(kubernetes.filter_map(|slice| slice.uid()));
-        let ready = ready(slices.values());
         seen.moments.push(Moment {
             cluster: cluster.clone(),
-            ready,
+            ready: ready_of(labelled(&slices, names::SLICE_SERVICE, "foo")).collect(),
             after,
         });
     }
 }
 
-fn ready<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String> {
-    let of_service = slices.filter(|slice| {
-        slice
-            .labels()
-            .get(names::SLICE_SERVICE)
-            .is_some_and(|name| name == "foo")
-    });
-    let endpoints = of_service.flat_map(|slice| &slice.endpoints);
-    let ready = endpoints.filter(|endpoint| {
-        endpoint
-            .conditions
-            .as_ref()
-            .and_then(|all| all.ready)
-            .unwrap_or(true)
-    });
-    ready
-        .flat_map(|endpoint| endpoint.addresses.iter().cloned())
-        .collect()
+/// Returns the slices with this label.
+fn labelled<'a>(
+    slices: &'a [Arc<EndpointSlice>],
+    label: &'a str,
+    value: &'a str,
+) -> impl Iterator<Item = &'a EndpointSlice> {
+    let all = slices.iter().map(|slice| &**slice);
+    all.filter(move |slice| slice.labels().get(label).is_some_and(|has| has == value))
 }
 
 async fn watch_services(api: Api<Service>, cluster: String, seen: Arc<Mutex<Seen>>) {
     let events = watcher(api, watcher::Config::default()).default_backoff();
     let mut events = std::pin::pin!(events.filter_map(async |event| event.ok()));
     while let Some(event) = events.next().await {
-        let mut seen = seen.lock().expect("nobody panics with it");
+        let mut seen = seen.lock();
         match event {
             watcher::Event::InitApply(service) | watcher::Event::Apply(service) => {
                 let address = service

@@ -1,7 +1,9 @@
 //! The network of one node: its namespace, its kube-proxy, its cluster's DNS, its pods.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::binaries::Testbed;
 use crate::control_plane::{ControlPlane, service_cidr, service_cidr_v6};
@@ -138,7 +140,7 @@ impl NodeNetwork {
                 answer.exit.success().then_some(()).ok_or_else(log)
             })
             .await;
-            self.services().push(process);
+            self.services.lock().push(process);
         }
     }
 
@@ -226,13 +228,9 @@ impl NodeNetwork {
     }
 
     pub(crate) fn logs(&self) -> Vec<PathBuf> {
-        let services = self.services();
+        let services = self.services.lock();
         let logs = services.iter().map(|service| service.log().to_path_buf());
         logs.collect()
-    }
-
-    fn services(&self) -> MutexGuard<'_, Vec<Process>> {
-        self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn kube_proxy(&self, cluster: &ControlPlane) -> Program {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
 
 use crate::binaries::say;
 
@@ -69,7 +71,7 @@ pub(crate) fn have_unstarted(program: &str, package: &'static str) -> Result<(),
 
 fn have_packages(missing: impl Fn() -> Vec<&'static str>) -> Result<(), String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = ONE_AT_A_TIME.lock();
     let packages = missing();
     if !packages.is_empty() && is_root() && Path::new("/etc/debian_version").is_file() {
         install(&packages)?;

@@ -1,9 +1,9 @@
 //! MultiClusterServices that were requested by name, and the number of concurrent requests.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use http::{Method, Request};
+use parking_lot::Mutex;
 
 /// A request for one MultiClusterService.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Lookups {
         let is_lookup =
             request.method() == Method::GET && collection.ends_with("/multiclusterservices");
         is_lookup.then(|| {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             state.under_way += 1;
             let under_way = state.under_way;
             state.all.push(Lookup {
@@ -50,16 +50,12 @@ impl Lookups {
 
     /// All that came until now, in their order.
     pub(super) fn all(&self) -> Vec<Lookup> {
-        self.state().all.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().all.clone()
     }
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.0.state().under_way -= 1;
+        self.0.0.lock().under_way -= 1;
     }
 }

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use causeway::api::{MultiClusterService, labels};
 use futures::{Stream, TryStreamExt as _};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 
@@ -77,7 +78,7 @@ impl Observer {
     /// Returns the observations since the last call.
     pub fn noted(&self) -> Vec<Sight> {
         assert!(!self.task.is_finished(), "a observer has left");
-        std::mem::take(&mut lock(&self.seen).sights)
+        std::mem::take(&mut self.seen.lock().sights)
     }
 
     /// Whether it has seen all that is there now.
@@ -93,7 +94,7 @@ impl Observer {
             }
         };
         let there = there.into_iter();
-        let seen = lock(&self.seen);
+        let seen = self.seen.lock();
         let known = seen.slices.iter();
         there
             .map(|(key, metadata)| (key, metadata.resource_version.as_ref()))
@@ -105,10 +106,6 @@ impl Drop for Observer {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Seen {
@@ -135,7 +132,7 @@ async fn watch<K: Resource + Clone>(
     let mut listed = BTreeMap::new();
     loop {
         let event = events.try_next().await;
-        let mut seen = lock(&seen);
+        let mut seen = seen.lock();
         match event {
             Ok(Some(watcher::Event::Apply(object))) => {
                 seen.replace(key(&object), Some(read(&object)));

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use sha2::{Digest as _, Sha256};
 
-use super::{KUBECONFIG, files, written};
+use super::{agent, files, replica, written};
 use crate::causeway::NAMESPACE;
-use crate::eventually::{LONG, START, eventually};
+use crate::eventually::{LONG, eventually};
 use crate::metrics::Metrics;
 use crate::reaper::{Process, Program};
 use crate::{Cluster, Fleet, binaries, http, ports};
@@ -140,29 +140,13 @@ impl IssuedTunnel {
     /// [`Self::start`], with these flags too.
     pub async fn start_with(&self, fleet: &Fleet, flags: &[&str]) -> Process {
         let directory = written(fleet, fleet.hub(), "causeway-tunnel").await;
-        let log = fleet.directory().join("causeway-tunnel.log");
-        fleet.add_log(&log);
-        let program = Program::new(binaries::causeway("causeway-tunnel"), log)
-            .arg(format!("--agents-bind=127.0.0.1:{}", self.agents))
-            .arg(format!("--front-bind=127.0.0.1:{}", self.front))
-            .arg(format!("--admin-bind=127.0.0.1:{}", self.admin))
-            .arg(format!("--tls-dir={}", directory.display()))
-            .arg(format!(
-                "--auth-front-bind=127.0.0.1:{}",
-                self.authenticated
-            ))
-            .arg(format!("--auth-front-passwords={}", passwords(&directory)))
-            .args(flags.iter().copied());
-        let process = fleet.reaper().run(program);
-        eventually("causeway-tunnel is ready", START, || async {
-            assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
-            match http::get(&self.admin(), "/readyz").await {
-                Ok((200, _)) => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .await;
-        process
+        let ports = [self.agents, self.front, self.admin];
+        let authenticated = self.authenticated;
+        let launch = replica(fleet, &directory, "127.0.0.1", ports)
+            .arg(format!("--auth-front-bind=127.0.0.1:{authenticated}"))
+            .arg(format!("--auth-front-passwords={}", passwords(&directory)));
+        let launch = flags.iter().fold(launch, |launch, flag| launch.arg(*flag));
+        launch.start().await.into_process()
     }
 
     /// Starts the agent of a member with the flags of its Deployment, and the rights of its
@@ -210,23 +194,10 @@ impl IssuedTunnel {
 
     /// The same with further flags.
     pub async fn agent_with(&self, fleet: &Fleet, member: &Cluster, flags: &[String]) -> Process {
-        let directory = written(fleet, member, "causeway-agent").await;
-        let log = directory.with_extension("log");
-        fleet.add_log(&log);
         let (address, port) = member.address();
-        let kubeconfig = directory.join(KUBECONFIG);
-        let route = match kubeconfig.exists() {
-            true => format!("--through-api-server={}", kubeconfig.display()),
-            false => format!("--tunnel={}", self.address()),
-        };
-        let program = Program::new(binaries::causeway("causeway-agent"), log)
-            .arg(route)
-            .arg(format!("--tls-dir={}", directory.display()))
-            .arg(format!("--api-server={address}:{port}"))
-            .arg(format!("--admin-bind=127.0.0.1:{}", ports::fresh()));
-        let program = flags
-            .iter()
-            .fold(program, |program, flag| program.arg(flag));
-        fleet.reaper().run(program)
+        let api = format!("{address}:{port}");
+        let launch = agent(fleet, member, &self.address(), &api).await;
+        let launch = flags.iter().fold(launch, |launch, flag| launch.arg(flag));
+        launch.start_unready().into_process()
     }
 }

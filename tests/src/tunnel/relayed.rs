@@ -4,12 +4,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use super::written;
-use crate::causeway::Installation;
-use crate::eventually::{START, eventually};
-use crate::reaper::{Process, Program};
+use super::{agent, replica, written};
+use crate::causeway::{Installation, Running};
+use crate::reaper::Process;
 use crate::relay::Relay;
-use crate::{Cluster, Fleet, binaries, http, ports};
+use crate::{Cluster, Fleet, ports};
 
 /// Two replicas, the first of which may not run yet, behind relays.
 pub struct RelayedTunnel {
@@ -43,30 +42,14 @@ impl RelayedTunnel {
         let install = ["install", "--external", "--skip-crds", "--tunnel", &address];
         installation.kubectl_mcs(install).await.ok();
         let directory = written(fleet, fleet.hub(), "causeway-tunnel").await;
-        let replicas = self.ports.map(|[agents, front, admin]| {
-            let log = fleet.directory().join(format!("tunnel-{agents}.log"));
-            fleet.add_log(&log);
-            let program = Program::new(binaries::causeway("causeway-tunnel"), log)
-                .arg(format!("--agents-bind=127.0.0.1:{agents}"))
-                .arg(format!("--front-bind=127.0.0.1:{front}"))
-                .arg(format!("--admin-bind=127.0.0.1:{admin}"))
-                .arg(format!("--tls-dir={}", directory.display()))
-                .arg("--replicas=2");
-            fleet.reaper().run(program)
+        let replicas = self.ports.map(|ports| {
+            let launch = replica(fleet, &directory, "127.0.0.1", ports);
+            launch.arg("--replicas=2").start_unready()
         });
-        for [.., admin] in self.ports {
-            let admin = format!("127.0.0.1:{admin}");
-            eventually("causeway-tunnel is ready", START, async || match http::get(
-                &admin, "/readyz",
-            )
-            .await
-            {
-                Ok((200, _)) => Ok(()),
-                other => Err(format!("{other:?}")),
-            })
-            .await;
+        for replica in &replicas {
+            replica.ready().await;
         }
-        replicas
+        replicas.map(Running::into_process)
     }
 
     /// Joins a member whose API server the agent reaches at `url`, and starts the agent.
@@ -81,18 +64,9 @@ impl RelayedTunnel {
         let through = ["--api-endpoint", url, "--pull", "--tunnel", &address];
         let joined = installation.join_with(member, &through);
         let agent = async {
-            let directory = written(fleet, member, "causeway-agent").await;
-            let log = directory.with_extension("log");
-            fleet.add_log(&log);
-            let program = Program::new(binaries::causeway("causeway-agent"), log)
-                .arg(format!("--tunnel={address}"))
-                .arg(format!("--tls-dir={}", directory.display()))
-                .arg(format!(
-                    "--api-server={}",
-                    url.trim_start_matches("https://")
-                ))
-                .arg(format!("--admin-bind=127.0.0.1:{}", ports::fresh()));
-            fleet.reaper().run(program)
+            let api = url.trim_start_matches("https://");
+            let launch = agent(fleet, member, &address, api).await;
+            launch.start_unready().into_process()
         };
         let ((), agent) = tokio::join!(joined, agent);
         agent

@@ -4,16 +4,29 @@ use std::time::Duration;
 
 use causeway::api::MultiClusterService;
 use causeway_tests::eventually::throughout;
-use causeway_tests::{Fleet, Installation, Space, eventually, multi_cluster_service, service};
+use causeway_tests::relay::Relay;
+use causeway_tests::{
+    Fault, Fleet, Installation, Running, Space, eventually, multi_cluster_service, service,
+};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 
-use crate::relay::Relay;
 use crate::{ASKED_AGAIN, apply, documents, mcs};
 
 /// Longer than a webhook ever rests before it asks the hub again.
 const LONG: Duration = Duration::from_secs(12);
+
+/// Starts a webhook that reaches the hub through a relay.
+async fn start(fleet: &Fleet) -> (Relay, Running) {
+    let (hub, installation) = (fleet.hub(), Installation::new(fleet).await);
+    let target = hub.url().trim_start_matches("https://").parse();
+    let relay = Relay::start(target.expect("an address"), Duration::ZERO).await;
+    let url = format!("https://{}", relay.address());
+    let webhook = installation.webhook_through(hub, &url).start().await;
+    installation.register(&webhook).await;
+    (relay, webhook)
+}
 
 /// Creates a MultiClusterService and deletes it, which no webhook is asked about.
 async fn tried(api: &Api<MultiClusterService>, name: &str) -> kube::Result<()> {
@@ -27,19 +40,13 @@ async fn tried(api: &Api<MultiClusterService>, name: &str) -> kube::Result<()> {
 async fn unreachable_hub_is_answered_from_the_cache() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
-    let installation = Installation::new(&fleet).await;
     let space = fleet.space("away").await;
     service("known").port("http", 80).create(hub, &space).await;
-    let relay = Relay::to(hub.url()).await;
-    let webhook = installation
-        .webhook_through(hub, &relay.url())
-        .start()
-        .await;
-    installation.register(&webhook).await;
+    let (relay, webhook) = start(&fleet).await;
     let api = Api::namespaced(hub.unrepeating_client(), space.name());
     tried(&api, "known").await.expect("it is right");
 
-    relay.cut();
+    relay.set(Fault::Refused);
     service("new").port("http", 80).create(hub, &space).await;
     throughout("what is known is decided", LONG, async || {
         let (status, text) = webhook.get("/readyz").await.map_err(|e| e.to_string())?;
@@ -62,12 +69,12 @@ async fn unreachable_hub_is_answered_from_the_cache() {
         assert!(refused.contains(part), "{part:?} is not in: {refused}");
     }
 
-    relay.mend();
+    relay.heal();
     // Known without asking: the watch is there again.
     eventually("the new Service is in the cache", ASKED_AGAIN, async || {
-        relay.cut();
+        relay.set(Fault::Refused);
         let outcome = tried(&api, "new").await;
-        relay.mend();
+        relay.heal();
         tokio::time::sleep(Duration::from_millis(500)).await;
         outcome.map_err(|error| error.to_string())
     })
@@ -94,19 +101,19 @@ async fn forbid_watching(fleet: &Fleet) {
 async fn a_webhook_whose_watch_is_broken_looks_live_before_it_refuses() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
-    let installation = Installation::new(&fleet).await;
     let space = fleet.space("broken").await;
     service("foo").port("http", 80).create(hub, &space).await;
-    let relay = Relay::to(hub.url()).await;
-    let webhook = installation
-        .webhook_through(hub, &relay.url())
-        .start()
-        .await;
-    installation.register(&webhook).await;
+    let (relay, webhook) = start(&fleet).await;
 
     forbid_watching(&fleet).await;
-    relay.cut();
-    relay.mend();
+    let before = relay.accepted();
+    relay.set(Fault::Refused);
+    // The watch is broken as well.
+    eventually("a connection is refused", ASKED_AGAIN, async || {
+        relay.accepted() > before
+    })
+    .await;
+    relay.heal();
     eventually("the watch is refused", ASKED_AGAIN, async || {
         let log = std::fs::read_to_string(webhook.process().log()).expect("the log");
         log.contains("services is forbidden")

@@ -9,7 +9,6 @@
 
 mod absence;
 mod orders;
-mod relay;
 mod waiting;
 
 use causeway_tests::causeway::Running;

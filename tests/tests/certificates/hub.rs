@@ -9,13 +9,14 @@ use causeway_certs::{
     Bundle, CA_CERTIFICATE, CERTIFICATE, Contents, KEY, Names, Secrets, Stored, Trusted,
 };
 use causeway_tests::causeway::{Launch, NAMESPACE};
+use causeway_tests::write::merge;
 use causeway_tests::{Cluster, Fleet, Installation, Running, SOON, eventually};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
@@ -198,12 +199,7 @@ impl Hub {
     /// Asks for a rotation.
     pub(crate) async fn rotate(&self, what: &str) {
         let annotation = json!({"metadata": {"annotations": {"mcs.causeway.dev/rotate": what}}});
-        let params = PatchParams::default();
-        let patched = self
-            .secrets()
-            .patch(SECRET, &params, &Patch::Merge(annotation))
-            .await;
-        patched.expect("the Secret is annotated");
+        merge(&self.secrets(), SECRET, annotation).await;
     }
 
     /// Sets the caBundle of one of the two configurations, as somebody might.

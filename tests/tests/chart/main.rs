@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Mutex;
 
 use causeway_tests::{binaries, chart};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// The objects of some documents, by kind, namespace and name.
@@ -45,11 +45,11 @@ fn rendered(values: &[&str]) -> BTreeMap<String, Value> {
         Mutex::new(BTreeMap::new());
     let set = values.iter().map(|value| format!("--set={value}"));
     let set: Vec<_> = set.collect();
-    let known = RENDERED.lock().unwrap().get(&set).cloned();
+    let known = RENDERED.lock().get(&set).cloned();
     known.unwrap_or_else(|| {
         let args = set.iter().map(String::as_str).chain(["--no-hooks"]);
         let all = objects(&chart::template(args).unwrap_or_else(|e| panic!("{e}")));
-        RENDERED.lock().unwrap().insert(set, all.clone());
+        RENDERED.lock().insert(set, all.clone());
         all
     })
 }

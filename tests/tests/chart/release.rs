@@ -157,9 +157,7 @@ async fn its_check_may_read_what_it_reads(fleet: &Fleet) {
         hub.kubectl_with(apply, object.to_string()).await.ok();
     }
     let account = pod["spec"]["serviceAccountName"].as_str().unwrap();
-    let create = ["create", "token", account, "-n", NAMESPACE];
-    let token = hub.kubectl(create).await.ok();
-    let kubeconfig = hub.kubeconfig_with_token("check.kubeconfig", token.trim());
+    let kubeconfig = hub.kubeconfig_as(NAMESPACE, account).await;
     let args = pod["spec"]["containers"][0]["args"].as_array().unwrap();
     let args = args.iter().filter_map(Value::as_str);
     let checked = program(fleet, binaries::causeway("kubectl-mcs"), &kubeconfig)

@@ -99,10 +99,10 @@ impl Site<'_> {
         NameserverPorts { names: port, ready }: NameserverPorts,
     ) -> String {
         self.member.apply(COREDNS).await.ok();
-        let token = self.kubectl(["create", "token", "coredns"]).await;
+        let token = self.member.token("kube-system", "coredns").await;
         let kubeconfig = self
             .member
-            .kubeconfig_with_token("account.kubeconfig", token.trim());
+            .kubeconfig_with_token("account.kubeconfig", &token);
         let corefile = format!(
             "# ours\n.:{port} {{\n    bind 127.0.0.1\n    errors\n    ready 127.0.0.1:{ready}\n    kubernetes cluster.local {{\n        \
              kubeconfig {} {}\n        ttl 1\n    }}\n}}",

@@ -4,10 +4,10 @@ use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE, Running};
 use causeway_tests::kubectl::Output;
 use causeway_tests::reaper::{Exit, Process};
 use causeway_tests::tunnel::IssuedTunnel;
+use causeway_tests::write::merge;
 use causeway_tests::{Cluster, Fleet, Installation, LONG, eventually};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::ends;
@@ -224,10 +224,7 @@ async fn restarted_controller_refuses_another_cluster(
     let stored = from.get("causeway-agent").await.expect("a Secret");
     let mut data = json!(stored.data);
     data["token"] = Value::Null;
-    let (parameters, patch) = (PatchParams::default(), json!({ "data": data }));
-    let patch = Patch::Merge(&patch);
-    let patched = to.patch("causeway-agent", &parameters, &patch).await;
-    patched.expect("another Secret");
+    merge(&to, "causeway-agent", json!({ "data": data })).await;
     let stranger = stage.tunnel.deployed_agent(stage.fleet, other).await;
     stage.shows(0, "edge | 1/1").await;
     controller.restart_in_order().await;

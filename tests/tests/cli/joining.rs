@@ -729,11 +729,7 @@ async fn what_is_not_known_is_reported(env: &Environment, hub: &Cluster, member:
     );
     let bind = ["create", "clusterrolebinding", "stranger", role, subject];
     member.kubectl(bind).await.ok();
-    let token = member
-        .kubectl(["create", "token", "stranger", "-n", "default"])
-        .await
-        .ok();
-    let kubeconfig = member.kubeconfig_with_token("stranger.kubeconfig", token.trim());
+    let kubeconfig = member.kubeconfig_as("default", "stranger").await;
     let kubeconfig = kubeconfig.display().to_string();
     let join = ["join", "member8", "--member-kubeconfig", &kubeconfig];
     let dry_run = ["--dry-run=client", "--only=hub"];

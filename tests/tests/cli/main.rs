@@ -86,9 +86,7 @@ async fn reader(hub: &Cluster, namespace: &str) -> String {
     let role = "--clusterrole=reader";
     let bind = ["create", "clusterrolebinding", "reader", role, &subject];
     hub.kubectl(bind).await.ok();
-    let token = ["create", "token", "reader", "-n", namespace];
-    let token = hub.kubectl(token).await.ok();
-    let kubeconfig = hub.kubeconfig_with_token("reader.kubeconfig", token.trim());
+    let kubeconfig = hub.kubeconfig_as(namespace, "reader").await;
     kubeconfig.display().to_string()
 }
 

@@ -3,15 +3,17 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::write::merge_status;
 use causeway_tests::{Cluster, Fleet, Installation};
 use futures::{SinkExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
@@ -77,9 +79,7 @@ impl<'a> Pods<'a> {
             "addresses": [{"type": "InternalIP", "address": address}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         }});
-        let (how, status) = (PatchParams::default(), Patch::Merge(status));
-        let patched = nodes.patch_status(NODE, &how, &status).await;
-        patched.expect("a node");
+        merge_status(&nodes, NODE, status).await;
         Ok(Self { hub, address, logs })
     }
 
@@ -125,16 +125,13 @@ impl<'a> Pods<'a> {
                 "state": {"running": {}}, "lastState": {"terminated": terminated},
             }],
         }});
-        let (how, status) = (PatchParams::default(), Patch::Merge(status));
-        let patched = pods.patch_status(name, &how, &status).await;
-        patched.expect("a pod");
+        merge_status(&pods, name, status).await;
     }
 
     /// Sets the log of a pod's container; `previous` is that of the previous container.
     pub(crate) fn log(&self, pod: &str, component: &str, previous: bool, text: &str) {
         let key = key(pod, component, previous);
-        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        logs.insert(key, text.to_owned());
+        self.logs.lock().insert(key, text.to_owned());
     }
 }
 
@@ -187,10 +184,7 @@ async fn answer(stream: TcpStream, tls: TlsAcceptor, logs: &Logs) -> std::io::Re
         container.unwrap_or_default(),
         query.contains("previous=true"),
     );
-    let log = {
-        let logs = logs.lock().unwrap_or_else(PoisonError::into_inner);
-        logs.get(&key).cloned()
-    };
+    let log = logs.lock().get(&key).cloned();
     let (status, text) = match log {
         Some(log) => ("200 OK", log),
         None => ("404 Not Found", format!("no log {key}\n")),

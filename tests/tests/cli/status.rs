@@ -194,14 +194,8 @@ async fn status_works_without_rights_on_members() {
     ])
     .await
     .ok();
-    let token = hub
-        .kubectl(["create", "token", "reader", "-n", n])
-        .await
-        .ok();
-    let kubeconfig = hub
-        .kubeconfig_with_token("reader.kubeconfig", token.trim())
-        .display()
-        .to_string();
+    let kubeconfig = hub.kubeconfig_as(n, "reader").await;
+    let kubeconfig = kubeconfig.display().to_string();
     multi_cluster_service("foo").create(&space).await;
     let output = env
         .mcs(["status", "-n", n, "--kubeconfig", &kubeconfig])

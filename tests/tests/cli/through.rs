@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::reaper::Process;
 use causeway_tests::tunnel::IssuedTunnel;
+use causeway_tests::write::merge;
 use causeway_tests::{Cluster, Fleet, Installation, LONG, Running, eventually, ports, service};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::pods::Pods;
@@ -156,10 +157,7 @@ async fn stored_address_stays_without_the_flag(stage: &Stage<'_>, flags: &[&str]
     let expected = changed.clone();
     changed["users"][0]["user"]["token"] = json!("old");
     let patch = json!({"stringData": {"kubeconfig": changed.to_string()}});
-    let merge = Patch::Merge(patch);
-    let params = PatchParams::default();
-    let patched = secrets.patch("causeway-agent", &params, &merge);
-    patched.await.expect("the Secret is patched");
+    merge(&secrets, "causeway-agent", patch).await;
     let joined = join(&stage.installation, "edge", stage.edge(), flags).await;
     ends(&joined, 0, "edge is synced");
     assert_eq!(stored().await, expected);

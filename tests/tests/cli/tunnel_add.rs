@@ -152,12 +152,11 @@ async fn report_secret(stage: &Stage<'_>) {
     ] {
         edge.kubectl(args.iter().copied()).await.ok();
     }
-    let token = ["create", "token", "karmada-edge", "-n", KARMADA];
-    let token = edge.kubectl(token).await.ok();
+    let token = edge.token(KARMADA, "karmada-edge").await;
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "edge", "namespace": KARMADA},
-        "stringData": {"token": token.trim(), "caBundle": edge.ca_pem()},
+        "stringData": {"token": token, "caBundle": edge.ca_pem()},
     });
     stage.hub().apply(&secret.to_string()).await.ok();
 }

@@ -186,8 +186,7 @@ async fn status_watch_of_a_missing_object_ends_at_once() {
     let bind = ["create", "clusterrolebinding", "lister"];
     let of = ["--clusterrole=lister", "--serviceaccount=default:lister"];
     hub.kubectl(bind.into_iter().chain(of)).await.ok();
-    let token = hub.kubectl(["create", "token", "lister"]).await.ok();
-    let kubeconfig = hub.kubeconfig_with_token("lister.kubeconfig", token.trim());
+    let kubeconfig = hub.kubeconfig_as("default", "lister").await;
     let kubeconfig = kubeconfig.display().to_string();
     let watch = ["status", "-A", "-w", "--kubeconfig", &kubeconfig];
     let refused = installation.kubectl_mcs(watch).await;

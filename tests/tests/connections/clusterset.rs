@@ -172,8 +172,7 @@ async fn rights_that_lack_the_clusterset_fail_its_watches_alone() {
     let member = fleet.member("member4");
     member.serve_clusterset().await;
     member.apply(OLDER_RIGHTS).await.ok();
-    let token = ["create", "token", "older", "-n", "default"];
-    let token = member.kubectl(token).await.ok();
+    let token = member.token("default", "older").await;
     let mut reported = Reported::by(member, member.client_with_token(&token), settings());
     reported
         .until("both are refused", |said| {

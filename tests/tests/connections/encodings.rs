@@ -11,11 +11,12 @@ use causeway_controller::member;
 use causeway_controller::watch::{Decoder, Watch};
 use causeway_engine::model::slice::{Exposure, ObservedSlice, SliceDecoder, WireSlice};
 use causeway_engine::model::{Ack, FailureKind, ObjectId, Operation, Signal, SliceId, Write};
+use causeway_tests::write::merge;
 use causeway_tests::{Cluster, Fleet, SOON, Space};
 use causeway_wire::{ContentHash, Object, Unreadable};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch as channel};
@@ -190,15 +191,12 @@ async fn protobuf_says_what_json_says_in_lists_and_in_watches() {
     for slice in later {
         create(slice).await;
     }
-    let merge = async |name: &str, change: Value| {
-        let (how, patch) = (PatchParams::default(), Patch::Merge(change));
-        typed.patch(name, &how, &patch).await.unwrap();
-    };
-    merge("full", json!({"endpoints": [{"addresses": ["10.1.0.9"]}]})).await;
+    let endpoints = json!({"endpoints": [{"addresses": ["10.1.0.9"]}]});
+    merge(&typed, "full", endpoints).await;
     let delete = DeleteParams::default();
     // It has a finalizer, and is terminating until that is taken away.
     typed.delete("full", &delete).await.unwrap();
-    merge("full", json!({"metadata": {"finalizers": null}})).await;
+    merge(&typed, "full", json!({"metadata": {"finalizers": null}})).await;
     typed.delete("copy", &delete).await.unwrap();
     let (one, other) = (
         protobuf.until_deleted("copy").await,
@@ -217,8 +215,7 @@ async fn what_is_refused_is_understood_in_protobuf_too() {
     let space = Space::create(fleet, "refused", &[member]).await;
     let create = ["create", "serviceaccount", "nobody", "-n", space.name()];
     member.kubectl(create).await.ok();
-    let token = ["create", "token", "nobody", "-n", space.name()];
-    let token = member.kubectl(token).await.ok();
+    let token = member.token(space.name(), "nobody").await;
     let (cluster, secret) = cluster_and_secret(member, member.url(), &token, member.ca_pem());
     let (target, token) = Target::read(&cluster, &secret, false).unwrap();
     let (_renewals, token) = channel::channel(token);

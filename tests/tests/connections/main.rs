@@ -263,10 +263,7 @@ async fn errors_of_address_and_credentials_are_distinguished() {
         .create(&PostParams::default(), &account)
         .await
         .unwrap();
-    let token = member
-        .kubectl(["create", "token", "nobody", "-n", space.name()])
-        .await
-        .ok();
+    let token = member.token(space.name(), "nobody").await;
     let unused = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -36,18 +36,11 @@ async fn a_member_that_joins_later_is_served_at_once() {
 async fn changed_credentials_need_no_restart_and_withdraw_nothing() {
     let env = Lent::take().await;
     let (space, addresses) = env.foo("secret").await;
-    let secrets = kube::Api::<k8s_openapi::api::core::v1::Secret>::namespaced(
-        env.hub().client(),
-        MEMBERS_NAMESPACE,
-    );
-    let good = secrets.get("member1").await.expect("the Secret is there");
+    let good = env.secrets().get("member1").await;
+    let good = good.expect("the Secret is there");
     let set_token = async |token: ByteString| {
-        let patch = serde_json::json!({"data": {"token": token}});
-        let params = kube::api::PatchParams::default();
-        secrets
-            .patch("member1", &params, &kube::api::Patch::Merge(patch))
-            .await
-            .expect("it is stored");
+        let patch = json!({ "data": { "token": token } });
+        env.patch_secret("member1", patch).await;
     };
     set_token(ByteString(b"wrong".to_vec())).await;
     env.cluster_says("member1", "False|Unreachable|unauthorized")

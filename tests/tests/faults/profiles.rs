@@ -83,9 +83,8 @@ async fn put_token(env: &Environment, member: &str) {
     let (hub, cluster) = (env.hub(), env.member(member));
     let rights = env.installation.manifest("member/rbac.yaml");
     cluster.kubectl(["apply", "-f", &rights]).await.ok();
-    let create = ["create", "token", "causeway", "-n", "causeway-system"];
-    let token = cluster.kubectl(create).await.ok();
-    let token = format!("--from-literal=token={}", token.trim());
+    let token = cluster.token("causeway-system", "causeway").await;
+    let token = format!("--from-literal=token={token}");
     let create = [
         "create",
         "secret",

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::eventually;
 use causeway_tests::reaper::Exit;
+use causeway_tests::write::merge;
 use causeway_tests::{Fleet, LONG, SOON, Space};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -148,9 +148,8 @@ impl Environment {
                     .set(number, SHOWN[(turn + number) % SHOWN.len()]);
             }
             if let Some(renewed) = renewed.next() {
-                let patch = Patch::Merge(json!({ "spec": { "renewTime": renewed } }));
-                let patched = leases.patch(LEASE, &PatchParams::default(), &patch).await;
-                patched.expect("the Lease is changed");
+                let patch = json!({ "spec": { "renewTime": renewed } });
+                merge(&leases, LEASE, patch).await;
             }
             sleep(Duration::from_millis(500)).await;
             let lease = leases.get(LEASE).await.expect("the Lease");

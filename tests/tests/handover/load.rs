@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use causeway::api::MultiClusterService;
 use causeway_tests::eventually::eventually;
+use causeway_tests::write::merge;
 use causeway_tests::{Fleet, SOON, Space, service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -132,10 +133,8 @@ fn object(namespace: &str, slice: usize) -> String {
 async fn move_endpoints(slices: Api<EndpointSlice>, numbers: Arc<[AtomicU32; SLICES]>) {
     for round in 1.. {
         for (slice, last) in numbers.iter().enumerate() {
-            let patch = Patch::Merge(json!({ "endpoints": endpoints(slice, round) }));
-            let name = format!("load-{slice}");
-            let patched = slices.patch(&name, &PatchParams::default(), &patch).await;
-            patched.unwrap_or_else(|e| panic!("cannot change {name}: {e}"));
+            let patch = json!({ "endpoints": endpoints(slice, round) });
+            merge(&slices, &format!("load-{slice}"), patch).await;
             last.store(round, Ordering::Relaxed);
             sleep(PAUSE).await;
         }

@@ -1,7 +1,7 @@
 //! Sees every version of every copy in the consumer.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use causeway::api::labels;
 use causeway_tests::Cluster;
@@ -9,6 +9,7 @@ use futures::TryStreamExt as _;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use crate::load::{MOVING, SLICES, number, steady};
@@ -47,19 +48,15 @@ impl Observer {
     /// The last change of each slice that arrived.
     pub(super) fn numbers(&self) -> [u32; SLICES] {
         assert!(!self.task.is_finished(), "the observer has left");
-        lock(&self.seen).numbers
+        self.seen.lock().numbers
     }
 
     /// Returns the number of observed versions. Panics if one of them was wrong.
     pub(super) fn versions(&self) -> usize {
-        let seen = lock(&self.seen);
+        let seen = self.seen.lock();
         assert!(seen.wrong.is_empty(), "{:#?}", seen.wrong);
         seen.versions
     }
-}
-
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn watch(api: Api<EndpointSlice>, seen: Arc<Mutex<Seen>>) {
@@ -69,12 +66,11 @@ async fn watch(api: Api<EndpointSlice>, seen: Arc<Mutex<Seen>>) {
     loop {
         match events.try_next().await {
             Ok(Some(watcher::Event::Apply(copy) | watcher::Event::InitApply(copy))) => {
-                lock(&seen).look(&copy);
+                seen.lock().look(&copy);
             }
             Ok(Some(watcher::Event::Delete(copy))) => {
-                lock(&seen)
-                    .wrong
-                    .push(format!("{} was deleted", copy.name_any()));
+                let deleted = format!("{} was deleted", copy.name_any());
+                seen.lock().wrong.push(deleted);
             }
             Ok(Some(watcher::Event::Init | watcher::Event::InitDone)) => {}
             Ok(None) => return,

@@ -1,9 +1,9 @@
 //! Objects that another party keeps once causeway is done bear nothing of causeway's.
 
 use causeway_tests::karmada::{ConflictResolution, names};
+use causeway_tests::write::merge;
 use causeway_tests::{LONG, eventually, service};
 use k8s_openapi::api::core::v1::{Endpoints, Service};
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::environment::{HUB, Turn, bears};
@@ -121,9 +121,7 @@ async fn service_that_a_person_takes_over_keeps_no_mark_of_causeway() {
     // The remedy that a write conflict names.
     let taken =
         json!({"metadata": {"labels": {HUB: Value::Null}}, "spec": {"selector": Value::Null}});
-    let patch = Patch::Merge(&taken);
-    let taken = services.patch("foo", &PatchParams::default(), &patch).await;
-    let before = taken.expect("the Service is taken over");
+    let before = merge(&services, "foo", taken).await;
     eventually("causeway's marks go off the Service", LONG, async || {
         let service = turn.service_of("member2").await;
         let meta = json!([service.metadata.labels, service.metadata.annotations]).to_string();

@@ -589,9 +589,8 @@ async fn the_account_in_a_member_writes_only_labelled_objects() {
         }
     }
     // A merge patch, as the controller sends it. What somebody else applied is given up.
-    let token = ["create", "token", "causeway", "-n", NAMESPACE];
-    let token = member.kubectl(token).await.ok();
-    let client = member.client_with_token(token.trim());
+    let token = member.token(NAMESPACE, "causeway").await;
+    let client = member.client_with_token(&token);
     let bare = || json!({"labels": {labels::HUB: null}, "annotations": {labels::OWNER: null}});
     for (kind, name, metadata, refusal) in [
         ("Service", "theirs", json!({"labels": hub}), Some(label)),

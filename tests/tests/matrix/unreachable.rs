@@ -8,13 +8,13 @@ use std::time::Duration;
 use causeway::api::{self, labels};
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
+use causeway_tests::write::merge;
 use causeway_tests::{
     Cluster, Fault, Fleet, LONG, Proxy, SOON, Space, multi_cluster_service, service,
 };
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::discovery::v1::EndpointConditions;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 /// Faults that leave nothing of a provider to be seen, each at another.
@@ -123,10 +123,8 @@ impl Environment {
             let is_far = self.consumers()[1].name() == member.name();
             let network = is_far.then_some("far");
             let annotations = json!({ labels::NETWORK: network, labels::REACH: "node-ports" });
-            let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-            let params = PatchParams::default();
-            let patched = clusters.patch(member.name(), &params, &patch).await;
-            patched.expect("the Cluster is annotated");
+            let patch = json!({ "metadata": { "annotations": annotations } });
+            merge(&clusters, member.name(), patch).await;
         }
         let mut nodes = BTreeMap::new();
         for provider in self.providers() {

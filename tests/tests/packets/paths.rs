@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use causeway::api::labels;
+use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::clock::Clocks;
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::reaper::{Process, Program};
@@ -42,9 +43,7 @@ async fn start_agent(env: &Environment, member: &Cluster, clocks: &Clocks) -> Pr
         let manifest = env.installation.manifest(file);
         member.kubectl(["apply", "-f", &manifest]).await.ok();
     }
-    let create = ["create", "token", "causeway-paths", "-n", "causeway-system"];
-    let token = member.kubectl(create).await.ok();
-    let kubeconfig = member.kubeconfig_with_token("paths.kubeconfig", token.trim());
+    let kubeconfig = member.kubeconfig_as(NAMESPACE, "causeway-paths").await;
     let log = env.fleet.directory().join("causeway-paths.log");
     env.fleet.add_log(&log);
     let program = Program::new(binaries::causeway("causeway-agent"), log)

@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use causeway_tests::fixtures::RunningPod;
+use causeway_tests::write::merge;
 use causeway_tests::{Cluster, Fleet, SOON, Space, eventually, service};
 use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::{answered_by, copy_by_hand, packets, said_by};
@@ -79,8 +79,6 @@ async fn stand_by(space: &Space<'_>, cluster: &Cluster) {
             terminating: Some(true),
         });
     }
-    let (params, endpoints) = (PatchParams::default(), copy.endpoints);
-    let patch = Patch::Merge(json!({ "endpoints": endpoints }));
-    let patched = slices.patch("copied-by-hand", &params, &patch).await;
-    patched.expect("standby endpoints");
+    let patch = json!({ "endpoints": copy.endpoints });
+    merge(&slices, "copied-by-hand", patch).await;
 }

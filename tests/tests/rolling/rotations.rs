@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::write::merge;
 use causeway_tests::{Cluster, SOON, eventually};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -79,9 +79,8 @@ async fn ask(secrets: Api<Secret>, replaced: Arc<Replaced>, stop: Arc<AtomicBool
             "leaf"
         };
         let before = stored(&secrets).await;
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: what}}}));
-        let patched = secrets.patch(SECRET, &PatchParams::default(), &patch).await;
-        patched.unwrap_or_else(|error| panic!("the Secret cannot be annotated: {error}"));
+        let patch = json!({"metadata": {"annotations": {ROTATE: what}}});
+        merge(&secrets, SECRET, patch).await;
         eventually(&format!("a new {what}"), SOON * 2, async || {
             let now = stored(&secrets).await;
             let done = !now.is_asked_for && now.leaf != before.leaf;

@@ -13,10 +13,11 @@ use causeway_tests::soak::{
     give_addresses, rock, settle, soak,
 };
 use causeway_tests::tunnel::RelayedTunnel;
+use causeway_tests::write::merge;
 use causeway_tests::{Cluster, Fault, Fleet, Proxy};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
-use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::sleep;
@@ -373,9 +374,7 @@ impl Environment {
         deleted.expect("the Secret goes");
         let touch = json!({ "metadata": { "annotations": { "round": self.rounds.to_string() } } });
         let clusters = Api::<causeway::api::Cluster>::all(self.clients["hub"].clone());
-        let (params, touch) = (PatchParams::default(), Patch::Merge(touch));
-        let touched = clusters.patch(name, &params, &touch).await;
-        touched.expect("the Cluster is touched");
+        merge(&clusters, name, touch).await;
         Some(Secret {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),

@@ -12,9 +12,7 @@ async fn account(env: &Environment, name: &str) -> PathBuf {
     let hub = env.fleet.hub();
     let create = ["create", "serviceaccount", name, "-n", "default"];
     hub.kubectl(create).await.ok();
-    let token = ["create", "token", name, "-n", "default"];
-    let token = hub.kubectl(token).await.ok();
-    hub.kubeconfig_with_token(&format!("{name}.kubeconfig"), token.trim())
+    hub.kubeconfig_as("default", name).await
 }
 
 /// Gives an account rights, in one namespace or in all.

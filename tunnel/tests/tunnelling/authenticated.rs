@@ -22,7 +22,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::environment::{Hub, LOCAL, Member, Replica, SOON, api, echoing, eventually, limits};
+use crate::environment::{
+    Hub, LOCAL, Member, Replica, SOON, api, echoing, eventually, limits, read_answer,
+};
 
 const OF_EDGE1: &str = "password of edge1";
 const OF_ALL: &str = "password of all members";
@@ -136,17 +138,7 @@ async fn connect_to(
     };
     let head = format!("CONNECT {host} HTTP/1.1\r\nHost: x\r\n{header}\r\n");
     socket.write_all(head.as_bytes()).await.expect("it reads");
-    timeout(SOON, answer(socket)).await.expect("in time")
-}
-
-async fn answer(socket: &mut (impl AsyncRead + Unpin)) -> (u16, String) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(socket.read_u8().await.expect("an answer"));
-    }
-    let head = String::from_utf8(head).expect("text");
-    let status = head.split(' ').nth(1).expect("a status");
-    (status.parse().expect("a number"), head.clone())
+    timeout(SOON, read_answer(socket)).await.expect("in time")
 }
 
 /// Waits until the front closes a connection.
@@ -282,13 +274,15 @@ async fn slow_and_malformed_clients_are_closed_and_counted() {
     );
     // The front may close before it has read all.
     long.write_all(head.as_bytes()).await.ok();
-    let (status, _) = timeout(SOON, answer(&mut long)).await.expect("in time");
+    let (status, _) = timeout(SOON, read_answer(&mut long))
+        .await
+        .expect("in time");
     assert_eq!(status, 431);
     eventually("it is counted", || stage.refused("malformed") == 1).await;
     let mut get = stage.tls().await;
     let head = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     get.write_all(head).await.expect("it reads");
-    let (status, _) = timeout(SOON, answer(&mut get)).await.expect("in time");
+    let (status, _) = timeout(SOON, read_answer(&mut get)).await.expect("in time");
     assert_eq!(status, 405);
 }
 

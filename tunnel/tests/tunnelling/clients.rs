@@ -8,13 +8,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::environment::{Hub, Member, Replica, SOON, api, connect, echoing, limits, read_head};
+use crate::environment::{
+    Hub, Member, Replica, SOON, api, connect, echoing, limits, read_answer, read_head,
+};
 
 /// Sends a text to the front, and returns the head of the answer.
 async fn send(replica: &Replica, text: &str) -> (u16, String) {
     let mut socket = TcpStream::connect(replica.front).await.expect("the front");
     socket.write_all(text.as_bytes()).await.expect("it reads");
-    timeout(SOON, read_head(&mut socket))
+    timeout(SOON, read_answer(&mut socket))
         .await
         .expect("in time")
 }
@@ -106,17 +108,14 @@ async fn agent_connects_by_the_proxy_of_its_environment() {
     let target = replica.agents;
     let proxied = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("a connection");
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(socket.read_u8().await.expect("a head"));
-        }
+        let head = read_head(&mut socket).await;
         let mut to = TcpStream::connect(target).await.expect("the tunnel");
         socket
             .write_all(b"HTTP/1.1 200 OK\r\n\r\n")
             .await
             .expect("it reads");
         tokio::spawn(async move { copy_bidirectional(&mut socket, &mut to).await.ok() });
-        String::from_utf8(head).expect("text")
+        head
     });
     let files = hub.files(&hub.member_leaf("edge1"), SystemTime::now());
     let proxies = Matcher::builder()

@@ -110,6 +110,20 @@ impl Stage {
         stage
     }
 
+    /// Starts a replica that issues certificates of this life, and an agent that enrols.
+    async fn enrolled(name: &str, certificate: Duration) -> (Self, Replica, Api<Secret>, Enrolled) {
+        let stage = Self::new(name).await;
+        stage.invite(TOKEN_OF_EDGE, MINUTE).await;
+        let limits = Limits {
+            certificate,
+            ..quick()
+        };
+        let replica = stage.replica(limits).await;
+        let secrets = stage.agent_secret().await;
+        let agent = stage.agent(&replica, &secrets).await;
+        (stage, replica, secrets, agent)
+    }
+
     async fn replica(&self, limits: Limits) -> Replica {
         self.replica_of(limits, self.fleet.hub().client()).await
     }
@@ -300,11 +314,8 @@ const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 
 #[tokio::test]
 async fn agent_enrols_once_and_restarts_with_what_it_stored() {
-    let stage = Stage::new("restarts").await;
-    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
-    let replica = stage.replica(quick()).await;
-    let secrets = stage.agent_secret().await;
-    let agent = stage.agent(&replica, &secrets).await;
+    let certificate = quick().certificate;
+    let (stage, replica, secrets, agent) = Stage::enrolled("restarts", certificate).await;
     replica.connected("restarts").await;
     echoing(replica.front, "restarts").await;
     let stored_certificate = async || stored(&secrets, "tls.crt").await;
@@ -571,16 +582,8 @@ async fn slow_newcomers_take_no_places_of_agents() {
 
 #[tokio::test]
 async fn certificate_is_renewed_at_half_of_its_life() {
-    let stage = Stage::new("renews").await;
-    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
     let certificate = Duration::from_secs(8);
-    let replica = stage.replica(Limits {
-        certificate,
-        ..quick()
-    });
-    let replica = replica.await;
-    let secrets = stage.agent_secret().await;
-    let _agent = stage.agent(&replica, &secrets).await;
+    let (_stage, replica, secrets, _agent) = Stage::enrolled("renews", certificate).await;
     replica.connected("renews").await;
     let begun = Instant::now();
     let first = stored(&secrets, "tls.crt").await;
@@ -598,16 +601,8 @@ async fn certificate_is_renewed_at_half_of_its_life() {
 
 #[tokio::test]
 async fn certificate_that_is_always_due_is_renewed_with_pauses() {
-    let stage = Stage::new("due").await;
-    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
     let certificate = Duration::from_secs(2);
-    let replica = stage.replica(Limits {
-        certificate,
-        ..quick()
-    });
-    let replica = replica.await;
-    let secrets = stage.agent_secret().await;
-    let _agent = stage.agent(&replica, &secrets).await;
+    let (_stage, replica, _, _agent) = Stage::enrolled("due", certificate).await;
     eventually("it is renewed", || outcome(&replica, "renewed") >= 1).await;
     let (before, begun) = (outcome(&replica, "renewed"), Instant::now());
     eventually("time has passed", || begun.elapsed() >= certificate).await;
@@ -618,16 +613,8 @@ async fn certificate_that_is_always_due_is_renewed_with_pauses() {
 
 #[tokio::test]
 async fn late_save_of_a_certificate_keeps_the_token_of_a_new_file() {
-    let stage = Stage::new("late").await;
-    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
     let certificate = Duration::from_secs(10);
-    let replica = stage.replica(Limits {
-        certificate,
-        ..quick()
-    });
-    let replica = replica.await;
-    let secrets = stage.agent_secret().await;
-    let _agent = stage.agent(&replica, &secrets).await;
+    let (stage, replica, secrets, _agent) = Stage::enrolled("late", certificate).await;
     replica.connected("late").await;
     eventually("the token is removed", || {
         outcome(&replica, "enrolled") == 1
@@ -653,16 +640,8 @@ async fn late_save_of_a_certificate_keeps_the_token_of_a_new_file() {
 
 #[tokio::test]
 async fn agent_of_a_removed_member_is_not_renewed() {
-    let stage = Stage::new("removed").await;
-    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
     let certificate = Duration::from_secs(10);
-    let replica = stage.replica(Limits {
-        certificate,
-        ..quick()
-    });
-    let replica = replica.await;
-    let secrets = stage.agent_secret().await;
-    let _agent = stage.agent(&replica, &secrets).await;
+    let (stage, replica, _, _agent) = Stage::enrolled("removed", certificate).await;
     replica.connected("removed").await;
     let name = member_name(&stage.name);
     let deleted = stage
@@ -679,16 +658,8 @@ async fn agent_of_a_removed_member_is_not_renewed() {
 
 #[tokio::test]
 async fn agent_of_a_member_joined_again_enrols_by_the_token_of_the_new_file() {
-    let stage = Stage::new("again").await;
-    stage.invite(TOKEN_OF_EDGE, MINUTE).await;
     let certificate = Duration::from_secs(10);
-    let replica = stage.replica(Limits {
-        certificate,
-        ..quick()
-    });
-    let replica = replica.await;
-    let secrets = stage.agent_secret().await;
-    let _agent = stage.agent(&replica, &secrets).await;
+    let (stage, replica, secrets, _agent) = Stage::enrolled("again", certificate).await;
     replica.connected("again").await;
     let name = member_name(&stage.name);
     let deleted = stage
@@ -739,15 +710,7 @@ async fn renew(replica: &Replica, files: &Path) -> (u16, String) {
 async fn long_lived_certificate_of_the_enrolment_authority_is_rejected() {
     let stage = Stage::new("long").await;
     let replica = stage.replica(quick()).await;
-    let issuer = Hub {
-        uid: HUB.to_owned(),
-        authority: Authority::from_pem(stage.enrolment.pem(), &stage.enrolment.key_pem())
-            .expect("the same"),
-    };
-    let failed = || {
-        let name = "causeway_tunnel_connections_failed_total{reason=\"handshake\"}";
-        replica.metric(name)
-    };
+    let issuer = Hub::with(HUB, &stage.enrolment);
     for (days, is_accepted) in [(8, false), (7, true)] {
         let leaf = Leaf {
             validity: days * DAY,
@@ -756,14 +719,12 @@ async fn long_lived_certificate_of_the_enrolment_authority_is_rejected() {
         let files = issuer.files(&leaf, SystemTime::now());
         let trusted = stage.hub.authority.pem();
         std::fs::write(files.path().join("ca.crt"), trusted).expect("a file");
-        let before = failed();
-        let proxies = Matcher::builder().build();
-        let tunnel = replica.agents.to_string();
-        let _member = Member::start_by(files.path(), &tunnel, api().await, proxies).await;
+        let before = replica.failed("handshake");
+        let _member = Member::of(files.path(), &replica).await;
         match is_accepted {
             true => replica.connected("long").await,
             false => {
-                eventually("it is rejected", || failed() > before).await;
+                eventually("it is rejected", || replica.failed("handshake") > before).await;
                 assert_eq!(replica.connections("long"), 0);
             }
         }
@@ -773,17 +734,9 @@ async fn long_lived_certificate_of_the_enrolment_authority_is_rejected() {
 #[tokio::test]
 async fn enrolment_authority_cannot_pose_as_causeway_tunnel() {
     let stage = Stage::new("poses").await;
-    let impostor = Hub {
-        uid: HUB.to_owned(),
-        authority: Authority::from_pem(stage.enrolment.pem(), &stage.enrolment.key_pem())
-            .expect("the same"),
-    };
+    let impostor = Hub::with(HUB, &stage.enrolment);
     let impostor = Replica::start(&impostor, quick()).await;
     let _member = Member::start(&stage.hub, "poses", impostor.agents, api().await).await;
-    let failed = || {
-        let name = "causeway_tunnel_connections_failed_total{reason=\"handshake\"}";
-        impostor.metric(name)
-    };
-    eventually("the agent refuses it", || failed() >= 1).await;
+    eventually("the agent refuses it", || impostor.failed("handshake") >= 1).await;
     assert_eq!(impostor.connections("poses"), 0);
 }

@@ -1,9 +1,8 @@
-//! Certificates, API servers that echo, replicas, agents, and a relay between them.
+//! Certificates, API servers that echo, replicas and agents.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine as _;
@@ -21,11 +20,9 @@ use causeway_tunnel::tokens::Issuer;
 use causeway_tunnel::tunnel::{Enrolment, Signer, Tunnel, bind};
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::Client;
-use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
 pub(crate) const HUB: &str = "0b6e3c1e-93cb-4e0f-8f0e-6f0a4c9d1a55";
 /// Deadline for what takes moments on an idle machine.
@@ -70,6 +67,15 @@ impl Hub {
         Self {
             uid: uid.to_owned(),
             authority: authority.expect("an authority"),
+        }
+    }
+
+    /// Returns the hub with this UID that has the same authority.
+    pub(crate) fn with(uid: &str, authority: &Authority) -> Self {
+        let same = Authority::from_pem(authority.pem(), &authority.key_pem());
+        Self {
+            uid: uid.to_owned(),
+            authority: same.expect("the same authority"),
         }
     }
 
@@ -240,6 +246,12 @@ impl Replica {
         value.unwrap_or_default()
     }
 
+    /// Number of connections of agents that failed for this reason.
+    pub(crate) fn failed(&self, reason: &str) -> u64 {
+        let name = format!("causeway_tunnel_connections_failed_total{{reason=\"{reason}\"}}");
+        self.metric(&name)
+    }
+
     /// Ends the replica at once, as a crash does.
     pub(crate) fn kill(&self) {
         self.process.tasks.shutdown().cancel();
@@ -258,6 +270,13 @@ impl Member {
         let files = hub.files(&hub.member_leaf(name), SystemTime::now());
         let proxies = Matcher::builder().build();
         Self::start_by(files.path(), &tunnel.to_string(), api, proxies).await
+    }
+
+    /// Starts the agent with these files.
+    pub(crate) async fn of(files: &Path, replica: &Replica) -> Self {
+        let proxies = Matcher::builder().build();
+        let tunnel = replica.agents.to_string();
+        Self::start_by(files, &tunnel, api().await, proxies).await
     }
 
     pub(crate) async fn start_by(
@@ -362,7 +381,7 @@ pub(crate) async fn connect_to(
     socket.set_recv_buffer_size(16 * 1024).expect("a size");
     let mut socket = socket.connect(front).await.expect("the front");
     socket.write_all(head.as_bytes()).await.expect("it reads");
-    match read_head(&mut socket).await {
+    match read_answer(&mut socket).await {
         (200, _) => Ok(socket),
         (status, head) => {
             let reason = head
@@ -373,21 +392,18 @@ pub(crate) async fn connect_to(
     }
 }
 
-/// Reads the head of a request.
-pub(crate) async fn read_request(socket: &mut TcpStream) {
+/// Reads the head of a request or an answer.
+pub(crate) async fn read_head(socket: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(socket.read_u8().await.expect("a request"));
+        head.push(socket.read_u8().await.expect("a head"));
     }
+    String::from_utf8(head).expect("text")
 }
 
-/// Reads the head of an answer.
-pub(crate) async fn read_head(socket: &mut TcpStream) -> (u16, String) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(socket.read_u8().await.expect("an answer"));
-    }
-    let head = String::from_utf8(head).expect("text");
+/// Reads the head of an answer, and returns its status too.
+pub(crate) async fn read_answer(socket: &mut (impl AsyncRead + Unpin)) -> (u16, String) {
+    let head = read_head(socket).await;
     let status = head
         .split(' ')
         .nth(1)
@@ -408,57 +424,4 @@ pub(crate) async fn echoing(front: SocketAddr, member: &str) -> TcpStream {
     socket.write_all(b"E").await.expect("it is written");
     echo(&mut socket).await;
     socket
-}
-
-/// A load balancer of TCP, whose connections can be cut in silence.
-pub(crate) struct Relay {
-    pub(crate) address: SocketAddr,
-    pub(crate) targets: Arc<Mutex<Vec<SocketAddr>>>,
-    /// Number of connections that it accepted.
-    pub(crate) accepted: Arc<AtomicUsize>,
-    cut: Arc<Mutex<CancellationToken>>,
-}
-
-impl Relay {
-    pub(crate) async fn start(targets: &[SocketAddr]) -> Self {
-        let listener = TcpListener::bind(SocketAddr::from(LOCAL))
-            .await
-            .expect("a port");
-        let relay = Self {
-            address: listener.local_addr().expect("an address"),
-            targets: Arc::new(Mutex::new(targets.to_vec())),
-            accepted: Arc::default(),
-            cut: Arc::default(),
-        };
-        let (targets, cut) = (relay.targets.clone(), relay.cut.clone());
-        let accepted = relay.accepted.clone();
-        tokio::spawn(async move {
-            while let Ok((mut socket, _)) = listener.accept().await {
-                let target = {
-                    let targets = targets.lock();
-                    let turn = accepted.fetch_add(1, Ordering::Relaxed);
-                    targets.get(turn % targets.len().max(1)).copied()
-                };
-                let (cut, Some(target)) = (cut.lock().clone(), target) else {
-                    continue;
-                };
-                tokio::spawn(async move {
-                    let Ok(mut to) = TcpStream::connect(target).await else {
-                        return;
-                    };
-                    let passing = copy_bidirectional(&mut socket, &mut to);
-                    if cut.run_until_cancelled(passing).await.is_none() {
-                        // Neither side learns of it.
-                        std::future::pending::<()>().await;
-                    }
-                });
-            }
-        });
-        relay
-    }
-
-    /// Cuts the present connections in silence.
-    pub(crate) fn cut(&self) {
-        std::mem::take(&mut *self.cut.lock()).cancel();
-    }
 }

@@ -175,8 +175,7 @@ async fn agent_that_reads_nothing_is_closed() {
         .ok();
     eventually("it was connected", || !replica.shown("bad").is_null()).await;
     eventually("it is closed", || replica.connections("bad") == 0).await;
-    let silent = "causeway_tunnel_connections_failed_total{reason=\"silent\"}";
-    assert_eq!(replica.metric(silent), 1);
+    assert_eq!(replica.failed("silent"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -207,10 +206,9 @@ async fn endless_bytes_reach_only_their_client() {
     let unread = connect(replica.front, "bad").await.expect("a stream");
     let mut good = echoing(replica.front, "good").await;
     let full = "causeway_tunnel_streams_failed_total{reason=\"full\"}";
-    let http = "causeway_tunnel_connections_failed_total{reason=\"http\"}";
     eventually("the flood is ended", || {
         assert!(replica.shared.budget.used() <= held);
-        replica.metric(full) + replica.metric(http) > 0
+        replica.metric(full) + replica.failed("http") > 0
     })
     .await;
     echo(&mut good).await;
@@ -264,8 +262,7 @@ async fn agent_that_is_slow_to_introduce_itself_is_closed() {
             kept.push(request);
         }
     });
-    let slow = "causeway_tunnel_connections_failed_total{reason=\"slow\"}";
-    eventually("it is closed", || replica.metric(slow) == 1).await;
+    eventually("it is closed", || replica.failed("slow") == 1).await;
     assert_eq!(replica.connections("bad"), 0);
 }
 
@@ -282,8 +279,7 @@ async fn unfinished_handshakes_leave_room_for_agents() {
     for _ in 0..8 {
         idle.push(TcpStream::connect(replica.agents).await.expect("a socket"));
     }
-    let full = "causeway_tunnel_connections_failed_total{reason=\"full\"}";
-    eventually("further ones are closed", || replica.metric(full) >= 4).await;
+    eventually("further ones are closed", || replica.failed("full") >= 4).await;
     let _member = Member::start(&hub, "good", replica.agents, api().await).await;
     replica.connected("good").await;
 }

@@ -3,22 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use causeway_certs::{Leaf, Purpose};
-use hyper_util::client::proxy::matcher::Matcher;
+use causeway_tests::relay::Relay;
 
-use crate::environment::{
-    Hub, Member, Relay, Replica, api, connect, echo, echoing, eventually, limits,
-};
-
-async fn start(files: &tempfile::TempDir, replica: &Replica) -> Member {
-    let proxies = Matcher::builder().build();
-    let tunnel = replica.agents.to_string();
-    Member::start_by(files.path(), &tunnel, api().await, proxies).await
-}
-
-fn failed(replica: &Replica, reason: &str) -> u64 {
-    let name = format!("causeway_tunnel_connections_failed_total{{reason=\"{reason}\"}}");
-    replica.metric(&name)
-}
+use crate::environment::{Hub, Member, Replica, api, connect, echo, echoing, eventually, limits};
 
 #[tokio::test]
 async fn agent_without_a_valid_certificate_is_rejected() {
@@ -51,7 +38,7 @@ async fn agent_without_a_valid_certificate_is_rejected() {
         let replica = Replica::start(&hub, limits()).await;
         // Its own check of the hub is not what rejects it.
         let raw = crate::hostile::handshake(files.path(), replica.agents).await;
-        eventually(reason, || failed(&replica, reason) == 1).await;
+        eventually(reason, || replica.failed(reason) == 1).await;
         assert_eq!(replica.connections("edge1"), 0);
         drop(raw);
     }
@@ -60,23 +47,16 @@ async fn agent_without_a_valid_certificate_is_rejected() {
 #[tokio::test]
 async fn agent_rejects_the_tunnel_of_another_hub() {
     let hub = Hub::new();
-    let foreign = Hub {
-        uid: "11111111-2222-3333-4444-555555555555".to_owned(),
-        authority: causeway_certs::Authority::from_pem(
-            hub.authority.pem(),
-            &hub.authority.key_pem(),
-        )
-        .expect("the same authority"),
-    };
+    let foreign = Hub::with("11111111-2222-3333-4444-555555555555", &hub.authority);
     let replica = Replica::start(&foreign, limits()).await;
     let own = Replica::start(&hub, limits()).await;
-    let relay = Relay::start(&[replica.agents, own.agents]).await;
-    let _member = Member::start(&hub, "edge1", relay.address, api().await).await;
+    let relay = Relay::balance([replica.agents, own.agents], Duration::ZERO).await;
+    let _member = Member::start(&hub, "edge1", relay.address(), api().await).await;
     own.connected("edge1").await;
     assert_eq!(replica.connections("edge1"), 0);
     // It reached the foreign one first, and closed the connection.
     eventually("it closed", || {
-        failed(&replica, "identity") + failed(&replica, "http") > 0
+        replica.failed("identity") + replica.failed("http") > 0
     })
     .await;
 }
@@ -92,7 +72,7 @@ async fn member_is_named_by_its_certificate_alone() {
         ..hub.member_leaf("edge1")
     };
     let files = hub.files(&leaf, SystemTime::now());
-    let _member = start(&files, &replica).await;
+    let _member = Member::of(files.path(), &replica).await;
     replica.connected("edge1").await;
     let (status, _) = connect(replica.front, "edge2").await.expect_err("no agent");
     assert_eq!(status, 503);
@@ -108,13 +88,10 @@ async fn expired_certificate_ends_a_connection() {
         ..hub.member_leaf("edge1")
     };
     let files = hub.files(&leaf, SystemTime::now());
-    let _member = start(&files, &replica).await;
+    let _member = Member::of(files.path(), &replica).await;
     replica.connected("edge1").await;
     eventually("it is gone", || replica.connections("edge1") == 0).await;
-    eventually("it is not let in again", || {
-        failed(&replica, "handshake") > 0
-    })
-    .await;
+    eventually("it is not let in again", || replica.failed("handshake") > 0).await;
 }
 
 #[tokio::test]
@@ -122,7 +99,7 @@ async fn changed_authorities_apply_to_connected_agents() {
     let hub = Hub::new();
     let replica = Replica::start(&hub, limits()).await;
     let files = hub.files(&hub.member_leaf("edge1"), SystemTime::now());
-    let _member = start(&files, &replica).await;
+    let _member = Member::of(files.path(), &replica).await;
     replica.connected("edge1").await;
     let mut socket = echoing(replica.front, "edge1").await;
     let next = Hub::new();
@@ -139,7 +116,7 @@ async fn agent_connects_again_with_a_renewed_certificate_and_cuts_no_stream() {
     let hub = Hub::new();
     let replica = Replica::start(&hub, limits()).await;
     let files = hub.files(&hub.member_leaf("edge1"), SystemTime::now());
-    let _member = start(&files, &replica).await;
+    let _member = Member::of(files.path(), &replica).await;
     replica.connected("edge1").await;
     let mut before = echoing(replica.front, "edge1").await;
     let expiry = || {

@@ -428,7 +428,7 @@ async fn credentials_of_another_member_are_not_accepted() {
     let front = stage.replica.front;
     tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("a client");
-        crate::environment::read_request(&mut socket).await;
+        crate::environment::read_head(&mut socket).await;
         let to = connect_to(front, "edge2", AGENT_HOST).await;
         let mut to = to.expect("a stream");
         socket

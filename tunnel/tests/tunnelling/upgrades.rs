@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::environment::{Hub, Replica, SOON, connect, eventually, limits, read_head};
+use crate::environment::{Hub, Replica, SOON, connect, eventually, limits, read_answer};
 use crate::hostile::{handshake_on, http2, serve};
 
 /// Request as the Service proxy of an API server passes it on.
@@ -21,14 +21,9 @@ async fn send(replica: &Replica, text: &str) -> (TcpStream, u16, String) {
     let socket = TcpStream::connect(replica.upgraded).await;
     let mut socket = socket.expect("the listener");
     socket.write_all(text.as_bytes()).await.expect("it reads");
-    let answered = timeout(SOON, read_head(&mut socket)).await;
+    let answered = timeout(SOON, read_answer(&mut socket)).await;
     let (status, head) = answered.expect("in time");
     (socket, status, head)
-}
-
-fn failed(replica: &Replica, reason: &str) -> u64 {
-    let name = format!("causeway_tunnel_connections_failed_total{{reason=\"{reason}\"}}");
-    replica.metric(&name)
 }
 
 #[tokio::test]
@@ -95,7 +90,7 @@ async fn only_the_request_of_an_agent_is_upgraded() {
         let (_, status, head) = send(&replica, &request).await;
         assert_eq!(status, expected, "{request:.80}: {head}");
     }
-    eventually("all are closed", || failed(&replica, "upgrade") == 11).await;
+    eventually("all are closed", || replica.failed("upgrade") == 11).await;
 }
 
 #[tokio::test]
@@ -110,15 +105,15 @@ async fn slow_upgrade_is_cut_and_takes_a_place_of_the_handshakes() {
     let (mut silent, status, head) = send(&replica, UPGRADE).await;
     assert_eq!(status, 101, "{head}");
     let _other = TcpStream::connect(replica.agents).await.expect("a socket");
-    eventually("another has no place", || failed(&replica, "full") == 1).await;
+    eventually("another has no place", || replica.failed("full") == 1).await;
     let read = timeout(SOON, silent.read_u8()).await.expect("in time");
     read.expect_err("it is closed");
-    eventually("it is counted", || failed(&replica, "slow") == 1).await;
+    eventually("it is counted", || replica.failed("slow") == 1).await;
     let mut slow = TcpStream::connect(replica.upgraded).await.expect("it");
     slow.write_all(b"GET /connect HTTP/1.1\r\n")
         .await
         .expect("it");
     let read = timeout(SOON, slow.read_u8()).await.expect("in time");
     read.expect_err("it is closed");
-    eventually("both are counted", || failed(&replica, "slow") == 2).await;
+    eventually("both are counted", || replica.failed("slow") == 2).await;
 }

@@ -5,12 +5,12 @@ mod clusterset;
 mod near;
 mod networks;
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use causeway_tests::kubelet::Kubelet;
 use causeway_tests::{Cluster, Fleet, Running};
+use parking_lot::Mutex;
 
 use crate::shell::{Shell, show_command};
 use crate::stage::{self, CONSUMER, PROVIDER};
@@ -32,12 +32,12 @@ pub(crate) struct Story {
 impl Story {
     /// The number and title of the current step.
     pub(crate) fn step(&self) -> String {
-        let step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        let step = self.step.lock();
         format!("{}: {}", step.0, step.1)
     }
 
     pub(crate) fn begin(&self, title: &str) {
-        let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut step = self.step.lock();
         *step = (step.0 + 1, title.to_owned());
         println!("\n=== {}. {title}", step.0);
     }

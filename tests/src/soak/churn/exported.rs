@@ -1,14 +1,14 @@
 //! Services of members, and their ServiceExports.
 
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::DeleteParams;
 use serde_json::json;
 
 use super::native::prefer;
 use super::networks::reach;
-use super::write::merge;
 use super::{Churn, EXPORTED, Place};
 use crate::soak::random::Random;
+use crate::write::merge;
 use crate::{Fleet, Space, service, service_export};
 
 /// The service whose exports get preferences: it has addresses, and no import by a person.
@@ -96,10 +96,8 @@ impl Churn {
         } else if random.once_in(3) {
             let metrics = !before.metrics;
             let spec = fixture(name, metrics).object().spec.unwrap_or_default();
-            let patch = Patch::Merge(json!({ "spec": { "ports": spec.ports } }));
             let services = space.api::<Service>(cluster);
-            let patched = services.patch(name, &PatchParams::default(), &patch).await;
-            patched.unwrap_or_else(|e| panic!("cannot change {what}: {e}"));
+            merge(&services, name, json!({ "spec": { "ports": spec.ports } })).await;
             (
                 Exported { metrics, ..before },
                 format!("{what} has metrics: {metrics}"),

@@ -5,7 +5,6 @@ mod damage;
 mod exported;
 mod native;
 mod networks;
-mod write;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -7,11 +7,11 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::networks::reach;
-use super::write::{delete, merge};
 use super::{Churn, EXPORTED, NATIVE};
 use crate::fixtures::ServiceFixture;
 use crate::soak::random::Random;
 use crate::soak::snapshot::is_balanced;
+use crate::write::{delete, merge};
 use crate::{Fleet, Space, multi_cluster_service, service};
 
 /// The ports that every such Service has. One more comes and goes, and is never named.

@@ -10,9 +10,9 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::write::merge;
 use super::{Churn, EXPORTED, NAMESPACES, NATIVE, Place};
 use crate::soak::random::Random;
+use crate::write::{merge, merge_status};
 use crate::{Cluster, Fleet, node};
 
 /// Network of a Cluster: the value of its annotation, if it has one.
@@ -217,11 +217,9 @@ impl Churn {
         self.touch_behind(member, &name);
         let status = if random.once_in(2) { "True" } else { "Unknown" };
         let conditions = json!([{ "type": "Ready", "status": status }]);
-        let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-        let api = Api::<Node>::all(cluster.client());
-        let params = PatchParams::default();
-        let patched = api.patch_status(&name, &params, &patch).await;
-        patched.unwrap_or_else(|e| panic!("cannot change node {name}: {e}"));
+        let patch = json!({ "status": { "conditions": conditions } });
+        let nodes = Api::<Node>::all(cluster.client());
+        merge_status(&nodes, &name, patch).await;
         format!("node {name} is ready: {status}")
     }
 

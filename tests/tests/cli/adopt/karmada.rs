@@ -3,9 +3,10 @@
 use causeway::api::{MultiClusterService, labels};
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::karmada::{Work, at_rest, names, works_of};
+use causeway_tests::write::merge;
 use causeway_tests::{Cluster, Fleet, Karmada, SOON, Space, eventually, service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -153,9 +154,7 @@ impl<'a> Carried<'a> {
     /// The finalizers go off the Work of the slice in b.
     pub(super) async fn free_dispatched(&self) {
         let (works, name) = self.held_by(names::EXECUTION_FINALIZER).await;
-        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-        let freed = works.patch(&name, &PatchParams::default(), &patch).await;
-        freed.expect("a Work");
+        merge(&works, &name, json!({ "metadata": { "finalizers": null } })).await;
     }
 
     /// Somebody deletes the Work of what was collected in a, which hangs on its finalizer. Karmada

@@ -3,20 +3,18 @@
 use super::Row;
 use crate::client::{fine, post};
 
+const JSON: &str = "Content-Type: application/json";
+
 /// A head of these lines, and a body as it is.
 fn raw(lines: &[&str], body: &[u8]) -> Vec<u8> {
     [lines.join("\r\n").as_bytes(), b"\r\n\r\n", body].concat()
 }
 
+/// A usual request with these lines in its head.
 fn with_lines(lines: &[&str]) -> Vec<u8> {
     let body = fine().to_string();
     let length = format!("Content-Length: {}", body.len());
-    let first = [
-        "POST /mutate HTTP/1.1",
-        "Host: x",
-        "Content-Type: application/json",
-        &length,
-    ];
+    let first = ["POST /mutate HTTP/1.1", "Host: x", &length];
     raw(&[&first, lines].concat(), body.as_bytes())
 }
 
@@ -25,7 +23,7 @@ fn chunked(body: &[u8]) -> Vec<u8> {
     let lines = [
         "POST /mutate HTTP/1.1",
         "Host: x",
-        "Content-Type: application/json",
+        JSON,
         "Transfer-Encoding: chunked",
     ];
     raw(&lines, body)
@@ -45,12 +43,14 @@ fn in_chunks(body: &str, size: usize) -> Vec<u8> {
 pub(super) fn rows() -> Vec<Row> {
     let line = |line: &str| raw(&[line, "Host: x", "Content-Length: 0"], b"");
     let head = |lines: &[&str]| {
-        let first = ["POST /mutate HTTP/1.1", "Content-Type: application/json"];
+        let first = ["POST /mutate HTTP/1.1", JSON];
         raw(&[&first, lines].concat(), b"")
     };
     let many: Vec<String> = (0..200).map(|n| format!("X-{n}: y")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let long = format!("X: {}", "y".repeat(17 * 1024));
+    let usual = fine().to_string();
+    let padding = " ".repeat(7 * 1024 * 1024 - usual.len());
     vec![
         (
             "GET",
@@ -83,6 +83,21 @@ pub(super) fn rows() -> Vec<Row> {
             "404 / is not served; /mutate and /validate are",
         ),
         (
+            "a GET from nowhere",
+            line("GET /nowhere HTTP/1.1"),
+            "404 /nowhere is not served; /mutate and /validate are",
+        ),
+        (
+            "a slash at the end",
+            line("POST /validate/ HTTP/1.1"),
+            "404 /validate/ is not served; /mutate and /validate are",
+        ),
+        (
+            "a query",
+            post("/mutate?timeout=5s&x=%00", &usual),
+            "allowed, patched",
+        ),
+        (
             "two slashes",
             line("POST //validate HTTP/1.1"),
             "404 //validate is not served; /mutate and /validate are",
@@ -112,34 +127,42 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         (
             "another content type",
-            raw(
-                &[
-                    "POST /mutate HTTP/1.1",
-                    "Content-Type: text/plain",
-                    "Content-Length: 2",
-                ],
-                b"{}",
-            ),
+            with_lines(&["Content-Type: text/plain"]),
             "415 the content type must be application/json",
         ),
         (
+            "a longer content type",
+            with_lines(&["Content-Type: application/jsonx"]),
+            "415 the content type must be application/json",
+        ),
+        (
+            "a content type with its encoding",
+            with_lines(&["Content-Type: application/json; charset=utf-8"]),
+            "allowed, patched",
+        ),
+        (
+            "a content type in capitals",
+            with_lines(&["Content-Type: Application/JSON ;x=y"]),
+            "allowed, patched",
+        ),
+        (
             "the first of two content types counts",
-            with_lines(&["Content-Type: text/plain"]),
+            with_lines(&[JSON, "Content-Type: text/plain"]),
             "allowed, patched",
         ),
         (
             "compressed",
-            with_lines(&["Content-Encoding: gzip"]),
+            with_lines(&[JSON, "Content-Encoding: gzip"]),
             "415 a body with a content encoding is not read; send plain JSON",
         ),
         (
             "an upgrade",
-            with_lines(&["Connection: upgrade", "Upgrade: websocket"]),
+            with_lines(&[JSON, "Connection: upgrade", "Upgrade: websocket"]),
             "allowed, patched",
         ),
         (
             "an unknown expectation",
-            with_lines(&["Expect: wonders"]),
+            with_lines(&[JSON, "Expect: wonders"]),
             "allowed, patched",
         ),
         (
@@ -197,14 +220,11 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         ("a folded header", head(&["X: a", " b"]), "400 "),
         ("a zero byte in a header", head(&["X: a\0b"]), "400 "),
+        ("chunked", in_chunks(&usual, 100), "allowed, patched"),
+        ("one byte a chunk", in_chunks(&usual, 1), "allowed, patched"),
         (
-            "chunked",
-            in_chunks(&fine().to_string(), 100),
-            "allowed, patched",
-        ),
-        (
-            "one byte a chunk",
-            in_chunks(&fine().to_string(), 1),
+            "the largest body",
+            post("/mutate", &format!("{usual}{padding}")),
             "allowed, patched",
         ),
         (

@@ -32,7 +32,9 @@ fn summary(answer: &Answer) -> String {
     };
     let response = &body["response"];
     if answer.code != 200 {
-        assert_eq!(body["kind"], "Status", "{answer:?}");
+        let status = [&body["kind"], &body["apiVersion"], &body["status"]];
+        assert_eq!(status, ["Status", "v1", "Failure"], "{answer:?}");
+        assert!(body["reason"].is_string(), "{answer:?}");
         assert_eq!(body["code"], answer.code, "{answer:?}");
         return format!("{} {}", answer.code, text(&body["message"]));
     }

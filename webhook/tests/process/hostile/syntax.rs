@@ -18,10 +18,10 @@ pub(super) fn rows() -> Vec<Row> {
             &format!("\"userInfo\":{{\"extra\":{nested}1}}").replace("1}", "}"),
         ))
     };
+    let lists = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let deep_type = |depth: usize| {
-        let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let from = "\"spec\":{\"types\":[]}";
-        let body = fine_with(from, &format!("\"spec\":{{\"types\":{nested}}}"));
+        let body = fine_with(from, &format!("\"spec\":{{\"types\":{}}}", lists(depth)));
         post("/validate", &body)
     };
     let utf16: Vec<u8> = fine()
@@ -189,6 +189,14 @@ pub(super) fn rows() -> Vec<Row> {
             "300,000 levels in what is decoded",
             deep_type(300_000),
             "denied 400 the MultiClusterService cannot be read: invalid type: sequence, expected a string at line 1 column 145",
+        ),
+        (
+            "200,000 levels as oldObject",
+            mutate(&fine_with(
+                "\"oldObject\":null",
+                &format!("\"oldObject\":{}", lists(200_000)),
+            )),
+            "allowed, patched",
         ),
         (
             "3,000,000 levels that are never closed",
