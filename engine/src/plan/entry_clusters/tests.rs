@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use causeway::api::condition as names;
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 use crate::fixtures::objects::{Kind, Object, drained, foo, mcs, slice};
 use crate::fixtures::{Environment, env, key, name};
 use crate::messages::entry_clusters::diagnosis;
+use crate::observed::Counted;
 use crate::reasons::Reason;
 
 const ENTRIES: [&str; 2] = ["east", "west"];
@@ -112,6 +114,9 @@ fn new_entry_cluster_may_lack_an_address_for_30_seconds() {
     env.pass(Duration::from_secs(40));
     let ready = env.condition("foo", names::READY).expect("a condition");
     assert_eq!(ready.reason, Reason::NoEntryAddress);
+    env.index.note_counts(&key("foo"), BTreeSet::new());
+    let counted = (Counted::NotReady("NoEntryAddress"), 0);
+    assert!(env.index.drop_counts().contains(&counted));
     assert!(
         ready.message.starts_with(
             "no entry cluster of shop/foo has an address: no load balancer of entry cluster east has given Service \
