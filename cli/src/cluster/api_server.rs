@@ -80,8 +80,16 @@ pub(crate) enum RequestError {
         why: String,
     },
     /// The API server rejected the credentials (401) or the permissions (403).
-    #[error("forbidden by the {side}: {message}; {remedy}", remedy = remedy_of_rights(message))]
-    NotAllowed { side: Side, message: String },
+    #[error(
+        "forbidden by the {side}: {message}; {remedy}",
+        remedy = remedy_of_rights(*unauthenticated)
+    )]
+    NotAllowed {
+        side: Side,
+        message: String,
+        /// Whether the API server rejected the credentials.
+        unauthenticated: bool,
+    },
     /// The object or the API does not exist.
     #[error("the {side} answered: {message}")]
     NotFound { side: Side, message: String },
@@ -112,6 +120,18 @@ impl CommandError for RequestError {
             | Self::TooMany { .. }
             | Self::Busy { .. } => UNKNOWN,
             _ => PROBLEM,
+        }
+    }
+}
+
+impl RequestError {
+    /// Whether the user lacks a right. Rejected credentials show nothing about rights.
+    pub(crate) fn is_missing_right(&self) -> bool {
+        match self {
+            Self::NotAllowed {
+                unauthenticated, ..
+            } => !unauthenticated,
+            _ => false,
         }
     }
 }
@@ -151,10 +171,10 @@ pub(crate) fn is_denial(message: &str) -> bool {
 }
 
 /// Returns the remedy of rejected credentials, or of missing rights.
-fn remedy_of_rights(message: &str) -> &'static str {
-    match message {
-        "Unauthorized" => "log in again, or use another kubeconfig",
-        _ => "use a kubeconfig with administrator rights",
+fn remedy_of_rights(unauthenticated: bool) -> &'static str {
+    match unauthenticated {
+        true => "log in again, or use another kubeconfig",
+        false => "use a kubeconfig with administrator rights",
     }
 }
 
@@ -421,7 +441,11 @@ impl ApiServer {
         let message = printable(&status.message).into_owned();
         match status.code {
             403 if is_denial(&message) => RequestError::Refused { side, message },
-            401 | 403 => RequestError::NotAllowed { side, message },
+            code @ (401 | 403) => RequestError::NotAllowed {
+                side,
+                message,
+                unauthenticated: code == 401,
+            },
             404 => RequestError::NotFound { side, message },
             409 => RequestError::Conflict { side, message },
             429 | 500.. => RequestError::Busy { side, message },
@@ -606,7 +630,9 @@ mod tests {
     #[tokio::test]
     async fn an_answer_says_whether_the_server_could_be_asked() {
         assert!(matches!(answered(401), RequestError::NotAllowed { .. }));
+        assert!(!answered(401).is_missing_right());
         assert!(matches!(answered(403), RequestError::NotAllowed { .. }));
+        assert!(answered(403).is_missing_right());
         assert!(matches!(answered(404), RequestError::NotFound { .. }));
         assert!(matches!(answered(409), RequestError::Conflict { .. }));
         assert!(matches!(answered(422), RequestError::Refused { .. }));

@@ -25,29 +25,37 @@ const KARMADA_NAMESPACE: &str = "karmada-cluster";
 
 /// Whether the members' credentials may be read in a namespace of the hub. The flags of the
 /// controller's Deployment decide, or the manifests if no Deployment of the hub shows its flags.
+/// Namespaces of the manifests need no right to read the Deployment.
 ///
 /// # Errors
-/// [`RequestError`] if the hub does not respond. A Deployment that the user may not read counts as
-/// absent.
+/// [`RequestError`] if the hub does not respond, or the user may not read the Deployment.
 pub(crate) async fn may_read(hub: &ApiServer, namespace: &str) -> Result<bool, RequestError> {
     if namespace == MEMBERS_NAMESPACE {
         return Ok(true);
     }
-    let allowed = hub
-        .secret_namespaces
-        .get_or_try_init(|| allowed(hub))
-        .await?;
-    Ok(allowed.contains(namespace))
+    let allowed = hub.secret_namespaces.get_or_try_init(|| allowed(hub)).await;
+    match allowed {
+        Err(why) if why.is_missing_right() => match of_manifests(hub).await?.contains(namespace) {
+            true => Ok(true),
+            false => Err(why),
+        },
+        allowed => Ok(allowed?.contains(namespace)),
+    }
 }
 
 async fn allowed(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
     let found = match hub.get(hub.within(DEFAULT_NAMESPACE), CONTROLLER).await {
-        Err(RequestError::NotAllowed { .. } | RequestError::NotFound { .. }) => None,
+        Err(RequestError::NotFound { .. }) => None,
         found => found?,
     };
-    if let Some(given) = found.as_ref().and_then(given) {
-        return Ok(given);
+    match found.as_ref().and_then(given) {
+        Some(given) => Ok(given),
+        None => of_manifests(hub).await,
     }
+}
+
+/// Returns the namespaces from which a controller without flags reads credentials.
+async fn of_manifests(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
     let of_karmada = karmada::is_served(hub).await?.then_some(KARMADA_NAMESPACE);
     let allowed = of_karmada.into_iter().chain([MEMBERS_NAMESPACE]);
     Ok(allowed.map(ToOwned::to_owned).collect())
@@ -95,6 +103,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::cluster::access::Side;
+    use crate::fixtures::answering;
 
     fn of(args: Value, env: Value) -> Option<Vec<String>> {
         let container = json!({ "name": "controller", "args": args, "env": env });
@@ -123,5 +133,28 @@ mod tests {
             let expected = namespaces.map(|all| all.iter().map(ToString::to_string).collect());
             assert_eq!(of(args.clone(), env), expected, "{args}");
         }
+    }
+
+    #[tokio::test]
+    async fn unreadable_flags_are_read_again() {
+        let mut is_first = true;
+        let hub = answering(Side::Hub, move |request| {
+            let is_deployment = request.uri().path().contains("/deployments/");
+            let code = match is_deployment {
+                true if std::mem::take(&mut is_first) => 403,
+                true => 200,
+                false => 404,
+            };
+            let args = ["--secret-namespace=vault"];
+            let containers = json!([{ "name": "controller", "args": args }]);
+            let deployment = json!({ "metadata": {}, "spec": {
+                "selector": {}, "template": { "spec": { "containers": containers } } } });
+            let status = json!({ "kind": "Status", "status": "Failure", "code": code });
+            (code, if code == 200 { deployment } else { status })
+        });
+        let why = may_read(&hub, "vault").await.expect_err("no right");
+        assert!(why.is_missing_right(), "{why}");
+        assert!(may_read(&hub, "vault").await.expect("flags"));
+        assert!(!may_read(&hub, "other").await.expect("flags"));
     }
 }

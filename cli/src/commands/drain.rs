@@ -17,7 +17,7 @@ use crate::cluster::api_server::{ApiServer, RequestError, allowed};
 use crate::cluster::objects::Run;
 use crate::cluster::wait;
 use crate::commands::membership::hub::{self, HubError, annotate};
-use crate::observe::connect::{self, ConnectError};
+use crate::observe::connect::{self, ConnectError, UNSERVED};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN};
@@ -83,9 +83,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<ExitState, Fa
         ))?,
     }
     if !cluster.takes_part() {
-        output::progress(format_args!(
-            "note: {name} is in Pull mode without credentials, so causeway does not serve it"
-        ))?;
+        output::progress(format_args!("note: {name} is {UNSERVED}"))?;
     }
     if args.waiting.wait {
         withdrawn(&hub, &name, args).await?;

@@ -26,6 +26,7 @@ use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::images;
 use crate::cluster::random;
+use crate::observe::connect::UNSERVED;
 use crate::observe::kubeconfigs;
 use crate::observe::verification::Verification;
 use crate::term::exit::{CommandError, ExitState, Failure, PROBLEM, UNKNOWN, USAGE};
@@ -60,6 +61,8 @@ pub(crate) enum VerifyError {
     },
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(String),
+    #[error("{0} is {UNSERVED}")]
+    Unserved(String),
     #[error(
         "{count} services are more than the {MAX_SERVICES} of one run; name a namespace or a service"
     )]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::Cluster;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
 use causeway::target::{Target, TargetError, is_tunnelled};
 use causeway_engine::messages::JOIN_AGAIN;
 use futures::{StreamExt as _, pin_mut};
@@ -13,7 +14,7 @@ use kube::ResourceExt as _;
 use tokio::time::sleep_until;
 
 use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
-use crate::cluster::credentials;
+use crate::cluster::credentials::{self, CONTROLLER};
 use crate::cluster::tunnel::front;
 use crate::observe::kubeconfigs;
 use crate::term::progress::Progress;
@@ -26,6 +27,8 @@ const AT_ONCE: usize = 32;
 /// Message about a member whose agent has its credentials, without a remedy.
 pub(crate) const TOKEN_OF_AGENT: &str =
     "its agent gives its token to causeway-controller alone, and the hub stores none";
+/// Message about a Cluster that takes no part, without its name and a remedy.
+pub(crate) const UNSERVED: &str = "in Pull mode without credentials, so causeway does not serve it";
 
 /// Failure to reach or to read a member, with the credentials on the hub or by a kubeconfig of the
 /// user.
@@ -46,6 +49,11 @@ pub(crate) enum ConnectError {
         "you may not read the Secrets with the members' credentials in namespace {0} of the hub"
     )]
     SecretForbidden(String),
+    #[error(
+        "you may not read Deployment {DEFAULT_NAMESPACE}/{CONTROLLER} of the hub, whose flags say \
+         whether Secrets of namespace {0} hold credentials"
+    )]
+    FlagsForbidden(String),
     #[error(
         "its Secret is in namespace {0} of the hub, from which causeway-controller reads no \
          credentials: start the controller with --secret-namespace={0}, or {JOIN_AGAIN}"
@@ -229,14 +237,19 @@ async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectErr
     let reference = cluster.spec.secret_ref.as_ref();
     let reference = reference.ok_or(ConnectError::NoReference)?;
     let namespace = &reference.namespace;
-    if !credentials::may_read(hub, namespace).await? {
+    let may_read = credentials::may_read(hub, namespace).await;
+    let may_read = may_read.map_err(|error| match error.is_missing_right() {
+        true => ConnectError::FlagsForbidden(namespace.clone()),
+        false => ConnectError::Failed(error.to_string()),
+    })?;
+    if !may_read {
         return Err(ConnectError::OtherNamespace(namespace.clone()));
     }
     let secret = hub
         .request(hub.within::<Secret>(namespace).get(&reference.name))
         .await;
     secret.map_err(|error| match error {
-        RequestError::NotAllowed { .. } => ConnectError::SecretForbidden(namespace.clone()),
+        error if error.is_missing_right() => ConnectError::SecretForbidden(namespace.clone()),
         RequestError::NotFound { .. } => ConnectError::NoSecret {
             namespace: namespace.clone(),
             name: reference.name.clone(),
@@ -268,9 +281,13 @@ impl From<RequestError> for ConnectError {
 
 #[cfg(test)]
 mod tests {
+    use causeway::api::SecretReference;
+    use causeway::domain::protected::MEMBERS_NAMESPACE;
+    use serde_json::json;
+
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{synced, unreachable};
+    use crate::fixtures::{answering, synced, unreachable};
 
     #[tokio::test]
     async fn a_member_that_cannot_be_asked_is_reported_with_what_to_do() {
@@ -283,6 +300,7 @@ mod tests {
         let refused = RequestError::NotAllowed {
             side: Side::Member,
             message: "services is forbidden".to_owned(),
+            unauthenticated: false,
         };
         let why = ConnectError::from(refused).to_string();
         assert!(
@@ -291,5 +309,21 @@ mod tests {
         );
         // The message is the same for a member that is read by the user's own kubeconfig.
         assert!(why.contains("if the hub stores these credentials"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn rejected_credentials_are_no_missing_right_to_secrets() {
+        let mut cluster = synced("a");
+        cluster.spec.secret_ref = Some(SecretReference {
+            namespace: MEMBERS_NAMESPACE.to_owned(),
+            name: "a".to_owned(),
+        });
+        for (code, is_forbidden) in [(401, false), (403, true)] {
+            let status = json!({ "kind": "Status", "status": "Failure", "code": code });
+            let hub = answering(Side::Hub, move |_| (code, status.clone()));
+            let why = secret(&hub, &cluster).await.expect_err("no Secret");
+            let found = matches!(why, ConnectError::SecretForbidden(_));
+            assert_eq!(found, is_forbidden, "{why}");
+        }
     }
 }

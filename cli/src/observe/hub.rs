@@ -209,6 +209,8 @@ async fn connection(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
 
 async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, RequestError> {
     let server = reader.server;
+    // Rejected credentials are no missing right: the last observed state remains.
+    answers(server).await?;
     let karmada = match karmada::is_served(server).await {
         Err(RequestError::NotAllowed { .. }) => false,
         answer => answer?,
@@ -285,7 +287,7 @@ async fn follow_readable_clusters(reader: &Reader<'_, Hub>) -> RequestError {
     let broken = follow_clusters(reader).await;
     let may_list = match broken.why {
         RequestError::NotFound { .. } => true,
-        RequestError::NotAllowed { .. } if broken.unlisted => false,
+        why if broken.unlisted && why.is_missing_right() => false,
         why => return why,
     };
     let none = move |hub: &mut Hub| {
@@ -363,45 +365,68 @@ fn no_works(hub: &mut Hub) -> Touched {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
+    use futures::FutureExt as _;
     use tokio::sync::mpsc;
 
     use super::super::reader::Apply;
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::unreachable;
+    use crate::fixtures::{answering, unreachable};
 
-    fn forbidden() -> RequestError {
-        RequestError::NotAllowed {
+    fn broken(unlisted: bool) -> Broken {
+        let why = RequestError::NotAllowed {
             side: Side::Hub,
             message: "no".to_owned(),
-        }
+            unauthenticated: false,
+        };
+        Broken { why, unlisted }
+    }
+
+    /// Returns an outlet, and the changes that are sent to it.
+    fn outlet() -> (Outlet<Hub>, mpsc::UnboundedReceiver<Apply<Hub>>) {
+        let (changes, received) = mpsc::unbounded_channel();
+        let outlet: Outlet<Hub> = Arc::new(move |apply| {
+            changes.send(apply).ok();
+            Box::pin(ready(()))
+        });
+        (outlet, received)
     }
 
     #[tokio::test]
-    async fn refused_watch_leaves_only_its_kind_unread() {
-        let (changes, mut received) = mpsc::unbounded_channel::<Apply<Hub>>();
-        let outlet: Outlet<Hub> = Arc::new(move |apply| {
-            changes.send(apply).ok();
-            Box::pin(std::future::ready(()))
-        });
+    async fn rejected_credentials_change_nothing_that_was_observed() {
+        let (outlet, mut received) = outlet();
+        let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","code":401}"#;
+        let reader = Reader {
+            server: &answering(Side::Hub, move |_| (401, status)),
+            scope: &Scope::default(),
+            outlet: &outlet,
+        };
+        assert!(everything(&reader).await.is_err());
+        assert!(received.try_recv().is_err(), "a change was sent");
+    }
+
+    #[tokio::test]
+    async fn only_a_refused_list_leaves_its_kind_unread() {
+        let (outlet, mut received) = outlet();
         let reader = Reader {
             server: &unreachable(Side::Hub),
             scope: &Scope::default(),
             outlet: &outlet,
         };
-        let refused = || async {
-            Broken {
-                why: forbidden(),
-                unlisted: false,
-            }
-        };
-        let mut hub = Hub::default();
-        hub.link.begin(&[Kind::Work]);
-        tokio::select! {
-            why = reader.follow_readable(Kind::Work, refused, works_unread) => panic!("{why}"),
-            Some(apply) = received.recv() => assert!(apply(&mut hub).link),
+        for unlisted in [true, false] {
+            let refused = || ready(broken(unlisted));
+            let followed = reader.follow_readable(Kind::Work, refused, works_unread);
+            assert!(followed.now_or_never().is_none(), "it is tried again later");
+            let mut hub = Hub::default();
+            hub.link.begin(&[Kind::Work]);
+            let change = received.try_recv().ok();
+            let touched = change.map(|apply| apply(&mut hub));
+            assert_eq!(touched.is_some_and(|touched| touched.link), unlisted);
+            assert_eq!(hub.works_unread, unlisted);
+            assert_eq!(hub.link.row().connected, unlisted);
         }
-        assert!(hub.works_unread && hub.link.row().connected);
     }
 
     #[test]

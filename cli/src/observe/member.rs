@@ -161,8 +161,8 @@ impl Member {
             namespaces: self.namespaces.of(&namespace).cloned().collect(),
             services: services.cloned().collect(),
             slices: slices.cloned().collect(),
-            exports: self.exports.objects.of(key).cloned().collect(),
-            imports: self.imports.objects.of(key).cloned().collect(),
+            exports: self.exports.of(key).cloned().collect(),
+            imports: self.imports.of(key).cloned().collect(),
             nodes: nodes.map(|read| read.map(|()| self.nodes.all().cloned().collect())),
             paths: self.paths.clone(),
         };
@@ -532,6 +532,7 @@ mod tests {
         RequestError::NotAllowed {
             side: Side::Member,
             message: "serviceexports is forbidden".to_owned(),
+            unauthenticated: false,
         }
     }
 
@@ -623,6 +624,7 @@ mod tests {
         assert!(member.exports.serve(Err(forbidden().into())).link);
         member.imports.serve(Ok(None));
         let read = member.held(&key).expect("Services are read");
+        assert!(member.exposes(&key) && read.held.exports.is_empty());
         let refusals = [read.clusterset_unread, member.exported(&key).err()];
         for refusal in refusals {
             assert!(refusal.is_some_and(|why| why.to_string().contains("serviceexports")));

@@ -12,7 +12,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Error, Event, watcher};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
 
@@ -108,7 +108,7 @@ impl Pace {
 
     /// Waits for the next attempt.
     pub(super) async fn pause(&mut self) {
-        tokio::time::sleep(self.grow()).await;
+        sleep(self.grow()).await;
     }
 
     /// Returns the next pause, and doubles the one after it.
@@ -133,7 +133,7 @@ where
     F: Future<Output = Result<(), RequestError>>,
 {
     loop {
-        tokio::time::sleep(PROBE_EVERY).await;
+        sleep(PROBE_EVERY).await;
         match tokio::time::timeout(PROBE_WITHIN, probe()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return error,
@@ -175,6 +175,18 @@ where
             Err(error) => Some(Err(Broken::new(&server, error))),
         })
     })
+}
+
+/// Calls `follow` again after 10 seconds for as long as only the watch is refused. The last list
+/// counts meanwhile: the user may list the kind.
+pub(super) async fn relisting<F: Future<Output = Broken>>(follow: impl Fn() -> F) -> Broken {
+    loop {
+        let broken = follow().await;
+        if broken.unlisted || !broken.why.is_missing_right() {
+            return broken;
+        }
+        sleep(LOOK_AGAIN).await;
+    }
 }
 
 /// Counts the objects since the begin of the last list. Returns true if there are too many.

@@ -63,6 +63,12 @@ impl<K: Resource, E: PartialEq> Followed<K, E> {
         self.served.as_ref().err()
     }
 
+    /// Returns the objects of a service, none while the list is refused.
+    pub(super) fn of(&self, key: &ServiceKey) -> impl Iterator<Item = &K> {
+        let is_read = self.served.is_ok();
+        self.objects.of(key).filter(move |_| is_read)
+    }
+
     /// Applies an event.
     pub(crate) fn apply(&mut self, event: Event<K>) -> Touched {
         let services = self.objects.apply(event);
@@ -72,10 +78,11 @@ impl<K: Resource, E: PartialEq> Followed<K, E> {
         }
     }
 
-    /// Records the served version or the refusal. Without a version the kind has no objects.
-    pub(super) fn serve(&mut self, served: Result<Option<Version>, E>) -> Touched {
+    /// Records the served version or the refusal. Without a version the kind has no objects. A
+    /// refusal retains the last observed ones.
+    pub(crate) fn serve(&mut self, served: Result<Option<Version>, E>) -> Touched {
         let mut touched = Touched::default();
-        if !matches!(served, Ok(Some(_))) {
+        if matches!(served, Ok(None)) {
             self.apply(Event::Init);
             touched = self.apply(Event::InitDone);
         }
@@ -158,8 +165,8 @@ impl<V: View> Reader<'_, V> {
         }
     }
 
-    /// Follows a kind that the user may be unable to read: applies `unread` if it is refused or not
-    /// served, and calls `follow` again after 10 seconds.
+    /// Follows a kind that the user may be unable to read: applies `unread` if the list is refused
+    /// or the kind is not served, and calls `follow` again after 10 seconds.
     pub(super) async fn follow_readable<F: Future<Output = Broken>>(
         &self,
         kind: Kind,
@@ -167,8 +174,9 @@ impl<V: View> Reader<'_, V> {
         unread: fn(&mut V, &RequestError) -> Touched,
     ) -> RequestError {
         loop {
-            let why = match follow().await.why {
-                why @ (RequestError::NotAllowed { .. } | RequestError::NotFound { .. }) => why,
+            let why = match pace::relisting(&follow).await.why {
+                why @ RequestError::NotFound { .. } => why,
+                why if why.is_missing_right() => why,
                 why => return why,
             };
             self.postpone(kind, move |view| unread(view, &why)).await;
@@ -189,14 +197,17 @@ impl<V: View> Reader<'_, V> {
         loop {
             let unserved = match pace::served::<K>(self.server).await {
                 Ok(Some(version)) => {
-                    let events = self.scope.events::<K>(self.server, version);
-                    let begin = || -> Option<Apply<V>> {
+                    let begin = move || -> Option<Apply<V>> {
                         Some(Box::new(move |view: &mut V| {
                             part(view).serve(Ok(Some(version)))
                         }))
                     };
-                    match self.follow_events(kind, events, begin, apply).await.why {
-                        why @ RequestError::NotAllowed { .. } => Err(why),
+                    let follow = || {
+                        let events = self.scope.events::<K>(self.server, version);
+                        self.follow_events(kind, events, begin, apply)
+                    };
+                    match pace::relisting(follow).await.why {
+                        why if why.is_missing_right() => Err(why),
                         why => return why,
                     }
                 }

@@ -8,6 +8,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
 use crate::cluster::karmada;
+use crate::observe::connect::UNSERVED;
 use crate::observe::networking::network;
 use crate::observe::service::{Held, OfService as _, Snapshot, has, is_ready};
 use crate::views::status::condition::deletions_suspended;
@@ -55,11 +56,7 @@ pub(super) fn may_go(
     let there = match snapshot.members.get(provider) {
         Some(Ok(there)) => there,
         Some(Err(why)) => return Err(format!("{provider} could not be read: {why}")),
-        None => {
-            return Err(format!(
-                "{provider} is in Pull mode without credentials, so causeway does not serve it"
-            ));
-        }
+        None => return Err(format!("{provider} is {UNSERVED}")),
     };
     let left = Left {
         snapshot,

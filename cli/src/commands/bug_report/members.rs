@@ -129,6 +129,7 @@ mod tests {
             let why = RequestError::NotAllowed {
                 side: Side::Member,
                 message: "no right".to_owned(),
+                unauthenticated: false,
             };
             (Listing::of("", "v1", kind), Err(why))
         };

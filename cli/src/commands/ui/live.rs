@@ -513,26 +513,37 @@ mod tests {
     #[test]
     fn exported_service_of_lost_members_remains_and_is_unread() {
         let key = ServiceKey::new("shop", "foo");
-        let mut lost = Member::new(1);
-        lost.exports.apply(Event::Apply(export("foo", exported())));
-        let mut fleet = Fleet::default();
-        fleet.members.insert("a".to_owned(), lost);
-        fleet.members.insert("b".to_owned(), Member::new(2));
+        let of_export = || {
+            let mut member = Member::new(1);
+            let exported = export("foo", exported());
+            member.exports.apply(Event::Apply(exported));
+            member
+        };
+        let mut refusing = of_export();
+        refusing.link.begin(&[Kind::ServiceExport]);
+        let why = ConnectError::NotAllowed("serviceexports is forbidden".to_owned());
+        refusing.exports.serve(Err(why));
+        refusing.link.listed(Kind::ServiceExport);
         let mut snapshot = healthy();
         snapshot.mcs = None;
         for name in ["a", "b"] {
             let why = ConnectError::Timeout(5);
             snapshot.members.insert(name.to_owned(), Err(why));
         }
-        let row = exported_row(&fleet, &key, &explained(&snapshot)).expect("a row");
-        assert_eq!(row.state, State::Ready);
-        assert_eq!(row.address, "foo.shop.svc.clusterset.local");
-        let of_providers = row.providers.iter().flat_map(|one| &one.problem);
-        let problems = row.problems.iter().chain(of_providers);
-        let reasons: Vec<_> = problems.map(|one| one.reason).collect();
-        assert_eq!(reasons, [Reason::MemberNotRead; 2], "{row:#?}");
-        fleet.members.remove("a");
-        assert!(exported_row(&fleet, &key, &explained(&snapshot)).is_none());
+        for member in [of_export(), refusing] {
+            let mut fleet = Fleet::default();
+            fleet.members.insert("a".to_owned(), member);
+            fleet.members.insert("b".to_owned(), Member::new(2));
+            let row = exported_row(&fleet, &key, &explained(&snapshot)).expect("a row");
+            assert_eq!(row.state, State::Ready);
+            assert_eq!(row.address, "foo.shop.svc.clusterset.local");
+            let of_providers = row.providers.iter().flat_map(|one| &one.problem);
+            let problems = row.problems.iter().chain(of_providers);
+            let reasons: Vec<_> = problems.map(|one| one.reason).collect();
+            assert_eq!(reasons, [Reason::MemberNotRead; 2], "{row:#?}");
+            fleet.members.remove("a");
+            assert!(exported_row(&fleet, &key, &explained(&snapshot)).is_none());
+        }
     }
 
     #[test]

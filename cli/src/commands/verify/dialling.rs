@@ -21,7 +21,8 @@ impl Targets {
     /// Returns the providers of the paths.
     fn providers(diallers: &[Dialler]) -> BTreeSet<String> {
         let paths = diallers.iter().flat_map(Dialler::paths);
-        paths.filter_map(provider_of).map(str::to_owned).collect()
+        let providers = paths.filter_map(endpoint).map(|(provider, _)| provider);
+        providers.map(str::to_owned).collect()
     }
 
     /// Returns the objects that a run would create.
@@ -121,7 +122,7 @@ impl Targets {
         Ok(dialled(run, pods, (diallers, untried), deadline).await)
     }
 
-    /// Starts the answering pod of a provider before the deadline. Returns its address, or the
+    /// Starts the answering pod of a provider before the deadline. Returns its addresses, or the
     /// reason that it has none.
     async fn served(
         &self,
@@ -129,11 +130,11 @@ impl Targets {
         pods: &BTreeMap<&str, Pods<'_>>,
         provider: &str,
         deadline: Instant,
-    ) -> Result<IpAddr, String> {
+    ) -> Result<Vec<IpAddr>, String> {
         let Some(pods) = pods.get(provider) else {
             return Err(match self.members.get(provider) {
                 Some(Err(why)) => why.clone(),
-                _ => format!("{provider} is not joined"),
+                _ => self.no_member(provider).to_string(),
             });
         };
         let pod = server(run, provider).map_err(|error| error.to_string())?;
@@ -141,26 +142,32 @@ impl Targets {
         pods.ready(&name, deadline).await
     }
 
-    /// Adds the answering pods to the paths of each dialler, and those that do not answer to its
-    /// untried parts. Pods of another network are reachable only through entries of the service.
+    /// Adds the answering pods to the paths of each dialler, and those without an address to dial
+    /// to its untried parts. Pods of another network are reachable only through entries of the
+    /// service.
     fn add_servers(
         &self,
         diallers: &mut [Dialler],
-        servers: &BTreeMap<String, Result<IpAddr, String>>,
+        servers: &BTreeMap<String, Result<Vec<IpAddr>, String>>,
     ) {
         for dialler in diallers {
             let network = self.network(&dialler.cluster);
             for (_, Paths { paths, untried }) in &mut dialler.services {
-                let of_service: BTreeSet<_> = paths.iter().filter_map(provider_of).collect();
-                let reached = servers.iter().filter(|(provider, _)| {
-                    of_service.contains(provider.as_str()) && self.network(provider) == network
+                let mut endpoints: BTreeMap<_, Vec<_>> = BTreeMap::new();
+                for (provider, address) in paths.iter().filter_map(endpoint) {
+                    endpoints.entry(provider).or_default().push(address);
+                }
+                let reached = servers.iter().filter_map(|(provider, addresses)| {
+                    let endpoints = endpoints.get(provider.as_str())?;
+                    let is_reached = self.network(provider) == network;
+                    is_reached.then(|| (provider, dialled_address(addresses, endpoints)))
                 });
                 let mut added = Vec::new();
                 for (provider, address) in reached {
                     match address {
                         Ok(address) => added.push(Path::Server {
                             provider: provider.clone(),
-                            at: Port::new(*address, PORT, Protocol::Tcp),
+                            at: Port::new(address, PORT, Protocol::Tcp),
                         }),
                         Err(why) => untried.push(format!(
                             "the way to pods of {provider} with large packets: {why}"
@@ -249,15 +256,37 @@ fn server(run: &Run, provider: &str) -> Result<DynamicObject, ObjectError> {
     run.pod(&format!("serve-{provider}"), &Role::Serve(provider), None)
 }
 
-fn provider_of(path: &Path) -> Option<&str> {
+/// Returns the provider and the address of an endpoint.
+fn endpoint(path: &Path) -> Option<(&str, IpAddr)> {
     match path {
-        Path::Endpoint { provider, .. } => Some(provider),
+        Path::Endpoint { provider, at } => Some((provider, at.address)),
         _ => None,
     }
 }
 
+/// Returns an address of an answering pod in an address family of the endpoints, or the reason that
+/// the pod has none. The consumer may lack other families.
+fn dialled_address(
+    addresses: &Result<Vec<IpAddr>, String>,
+    endpoints: &[IpAddr],
+) -> Result<IpAddr, String> {
+    let addresses = addresses.as_ref().map_err(Clone::clone)?;
+    let is_alike = |one: &&IpAddr| endpoints.iter().any(|at| at.is_ipv4() == one.is_ipv4());
+    addresses.iter().find(is_alike).copied().ok_or_else(|| {
+        let family = match endpoints.iter().any(IpAddr::is_ipv4) {
+            true => "IPv4",
+            false => "IPv6",
+        };
+        format!("its pod has no {family} address")
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use causeway::api::SyncMode;
+
     use super::*;
     use crate::commands::verify::probe::{Dialled, Outcome};
     use crate::commands::verify::targets::tests::targets;
@@ -285,9 +314,8 @@ mod tests {
             services: vec![service("foo", "a"), service("bar", "b")],
             entered: BTreeSet::new(),
         }];
-        let address: IpAddr = [10, 1, 0, 9].into();
         let servers = BTreeMap::from([
-            ("a".to_owned(), Ok(address)),
+            ("a".to_owned(), Ok(vec![IpAddr::from([10, 1, 0, 9])])),
             ("b".to_owned(), Err("b: no".to_owned())),
         ]);
         targets.add_servers(&mut diallers, &servers);
@@ -308,5 +336,70 @@ mod tests {
             "1 paths have no outcome: pod dial-0 failed",
         ];
         assert_eq!(untried, [vec![], bar.map(str::to_owned).to_vec()]);
+    }
+
+    #[tokio::test]
+    async fn unserved_provider_has_no_answering_pod() {
+        let mut pull = synced("pull");
+        pull.spec.sync_mode = Some(SyncMode::Pull);
+        let run = Run {
+            id: "0a1b2c3d".to_owned(),
+            namespace: "causeway-system".to_owned(),
+            image: "causeway/kubectl-mcs:1".to_owned(),
+            timeout: Duration::from_secs(60),
+        };
+        let targets = targets(vec![pull]);
+        let pods = BTreeMap::new();
+        let served = targets.served(&run, &pods, "pull", Instant::now()).await;
+        let why = "pull is in Pull mode without credentials, so causeway does not serve it";
+        assert_eq!(served, Err(why.to_owned()));
+    }
+
+    #[test]
+    fn answering_pod_is_dialled_in_a_family_of_the_endpoints() {
+        let targets = targets(vec![synced("a"), synced("b")]);
+        let parsed = |all: &[&str]| -> Vec<IpAddr> {
+            let all = all.iter();
+            all.map(|one| one.parse().expect("an address")).collect()
+        };
+        let (v4, v6) = ("10.1.0.9", "fd00::9");
+        let lacks = |family: &str| {
+            vec![format!(
+                "the way to pods of b with large packets: its pod has no {family} address"
+            )]
+        };
+        for (endpoints, pod, dialled, untried) in [
+            (&["10.1.0.1"][..], &[v6, v4][..], &[v4][..], vec![]),
+            (&["fd00::1"], &[v4, v6], &[v6], vec![]),
+            (&["10.1.0.1", "fd00::1"], &[v6, v4], &[v6], vec![]),
+            (&["10.1.0.1", "fd00::1"], &[v4], &[v4], vec![]),
+            (&["10.1.0.1"], &[v6], &[], lacks("IPv4")),
+            (&["fd00::1"], &[v4], &[], lacks("IPv6")),
+        ] {
+            let of_provider = parsed(endpoints).into_iter().map(|address| Path::Endpoint {
+                provider: "b".to_owned(),
+                at: Port::new(address, 8080, Protocol::Tcp),
+            });
+            let paths = Paths {
+                paths: of_provider.collect(),
+                untried: Vec::new(),
+            };
+            let mut diallers = [Dialler {
+                cluster: "a".to_owned(),
+                node: None,
+                services: vec![(ServiceKey::new("shop", "foo"), paths)],
+                entered: BTreeSet::new(),
+            }];
+            let servers = BTreeMap::from([("b".to_owned(), Ok(parsed(pod)))]);
+            targets.add_servers(&mut diallers, &servers);
+            let paths = &diallers[0].services[0].1;
+            let servers = paths.paths.iter().filter_map(|path| match path {
+                Path::Server { at, .. } => Some(at.address),
+                _ => None,
+            });
+            let servers: Vec<_> = servers.collect();
+            assert_eq!(servers, parsed(dialled), "{endpoints:?} {pod:?}");
+            assert_eq!(paths.untried, untried, "{endpoints:?} {pod:?}");
+        }
     }
 }

@@ -236,8 +236,8 @@ impl<'a> Pods<'a> {
         }
     }
 
-    /// Waits until a pod is ready and returns its address.
-    pub(super) async fn ready(&self, name: &str, deadline: Instant) -> Result<IpAddr, String> {
+    /// Waits until a pod is ready and returns its addresses.
+    pub(super) async fn ready(&self, name: &str, deadline: Instant) -> Result<Vec<IpAddr>, String> {
         let mut state = String::new();
         let ready = wait::until(self.api(), name, deadline, |pod: Option<&Pod>| {
             let status = pod?.status.as_ref()?;
@@ -248,10 +248,11 @@ impl<'a> Pods<'a> {
             let conditions = status.conditions.iter().flatten();
             let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "True");
             ready.next()?;
-            status.pod_ip.as_ref()?.parse().ok().map(Some)
+            let addresses = addresses(status);
+            (!addresses.is_empty()).then_some(Some(addresses))
         });
         match ready.await {
-            Ok(Some(address)) => Ok(address),
+            Ok(Some(addresses)) => Ok(addresses),
             Ok(None) => Err(self.failure(name, format_args!("failed{state}"))),
             Err(late) => {
                 Err(self.failure(name, format_args!("did not start in time{state}{late}")))
@@ -401,6 +402,15 @@ fn read(log: &str) -> Vec<Dialled> {
     all
 }
 
+/// Returns the addresses of a pod, one of each family.
+fn addresses(status: &PodStatus) -> Vec<IpAddr> {
+    let all: Vec<_> = match &status.pod_ips {
+        Some(all) => all.iter().map(|one| &one.ip).collect(),
+        None => status.pod_ip.iter().collect(),
+    };
+    all.into_iter().filter_map(|ip| ip.parse().ok()).collect()
+}
+
 /// Describes the reason that a pod does not run, if its status has one. The reason of the pod, such
 /// as an eviction, takes precedence over those of its containers.
 fn describe(status: &PodStatus) -> String {
@@ -460,10 +470,14 @@ mod tests {
 
     /// Answer with a list of one failed pod.
     fn failed() -> (u16, String) {
-        let pod = json!({
-            "metadata": {"name": "dial-0", "resourceVersion": "1"},
-            "status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"},
-        });
+        let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
+        listed(&evicted)
+    }
+
+    /// Answer with a list of one pod.
+    fn listed(status: &Value) -> (u16, String) {
+        let metadata = json!({"name": "dial-0", "resourceVersion": "1"});
+        let pod = json!({"metadata": metadata, "status": status});
         let list = json!({
             "apiVersion": "v1",
             "kind": "PodList",
@@ -521,6 +535,27 @@ mod tests {
                 let error = pods.ready("dial-0", deadline).await.expect_err("it failed");
                 assert_eq!(error, expected);
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn ready_pod_has_an_address_of_each_family() {
+        let listed_ips = json!([{"ip": "fd00::9"}, {"ip": "10.1.0.9"}]);
+        let unreadable = json!([{"ip": "none"}, {"ip": "10.1.0.9"}]);
+        for (ip, ips, expected) in [
+            ("fd00::9", listed_ips, &["fd00::9", "10.1.0.9"][..]),
+            ("none", unreadable, &["10.1.0.9"]),
+            ("10.1.0.9", Value::Null, &["10.1.0.9"]),
+        ] {
+            let ready = json!([{"type": "Ready", "status": "True"}]);
+            let status = json!({"conditions": ready, "podIP": ip, "podIPs": ips});
+            let answer = listed(&status);
+            let member = answering(Side::Member, move |_| answer.clone());
+            let pods = Pods::new(&member, "causeway-system");
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let found = pods.ready("dial-0", deadline).await.expect("addresses");
+            let found: Vec<_> = found.iter().map(IpAddr::to_string).collect();
+            assert_eq!(found, expected, "{status}");
         }
     }
 

@@ -29,6 +29,7 @@ type Member = Result<ApiServer, String>;
 
 /// Services and clusters of a run.
 pub(super) struct Targets {
+    /// All Clusters of the hub, also those that take no part.
     clusters: Vec<Cluster>,
     pub(super) members: BTreeMap<String, Member>,
     services: Vec<ServiceKey>,
@@ -47,35 +48,33 @@ pub(super) struct Dialler {
     pub(super) cluster: String,
     pub(super) node: Option<String>,
     pub(super) services: Vec<(ServiceKey, Paths)>,
-    /// Members of other networks.
+    /// Clusters of other networks.
     pub(super) entered: BTreeSet<String>,
 }
 
 impl Targets {
     pub(super) async fn read(hub: &ApiServer, what: &WhatArgs) -> Result<Self, Failure> {
-        let mut clusters = once::clusters(hub).await?.unwrap_or_default();
-        clusters.retain(|cluster| cluster.takes_part());
-        let names: BTreeSet<_> = clusters.iter().map(|one| one.name_any()).collect();
-        let unknown = what.from.iter().find(|one| !names.contains(*one));
-        if let Some(unknown) = unknown {
-            return Err(VerifyError::NotJoined(unknown.clone()).into());
-        }
-        let members = clusters.iter().map(|cluster| async {
-            let name = cluster.name_any();
-            let given = hub.members.or_by_name(&name);
-            let member = kubeconfigs::connect(hub, cluster, &given, ANSWER_WITHIN).await;
-            (name.clone(), member.map_err(|why| format!("{name}: {why}")))
-        });
-        let members = join_all(members).await.into_iter().collect();
         let mut targets = Self {
-            clusters,
-            members,
+            clusters: once::clusters(hub).await?.unwrap_or_default(),
+            members: BTreeMap::new(),
             services: Vec::new(),
             consumers: BTreeMap::new(),
             invalid: BTreeSet::new(),
             imported: BTreeMap::new(),
             unread: BTreeMap::new(),
         };
+        let served = targets.clusters.iter().filter(|one| one.takes_part());
+        let names: BTreeSet<_> = served.clone().map(|one| one.name_any()).collect();
+        if let Some(unserved) = what.from.iter().find(|one| !names.contains(*one)) {
+            return Err(targets.no_member(unserved).into());
+        }
+        let members = served.map(|cluster| async {
+            let name = cluster.name_any();
+            let given = hub.members.or_by_name(&name);
+            let member = kubeconfigs::connect(hub, cluster, &given, ANSWER_WITHIN).await;
+            (name.clone(), member.map_err(|why| format!("{name}: {why}")))
+        });
+        targets.members = join_all(members).await.into_iter().collect();
         targets.find_services(hub, what).await?;
         Ok(targets)
     }
@@ -153,8 +152,7 @@ impl Targets {
     /// Whether a member may import services. False if the controller reports that it serves neither
     /// kind of the clusterset.
     fn may_import(&self, name: &str, scope: &Scope) -> bool {
-        let mut clusters = self.clusters.iter();
-        clusters.any(|one| one.name_any() == name && scope.takes_part(one))
+        self.cluster(name).is_some_and(|one| scope.takes_part(one))
     }
 
     /// Returns a suffix that lists the members that could not be read.
@@ -288,9 +286,9 @@ impl Targets {
             all.for_each(|(_, paths)| paths.untried.push(why.clone()));
         }
         let network = self.network(name);
-        let providers = self.members.keys();
-        let entered = providers.filter(|provider| self.network(provider) != network);
-        let entered: BTreeSet<_> = entered.cloned().collect();
+        let clusters = self.clusters.iter();
+        let entered = clusters.filter(|&one| networking::network(one) != network);
+        let entered: BTreeSet<_> = entered.map(|one| one.name_any()).collect();
         let diallers = nodes.into_iter().map(|node| Dialler {
             cluster: name.to_owned(),
             node,
@@ -301,9 +299,20 @@ impl Targets {
     }
 
     pub(super) fn network(&self, name: &str) -> Network {
-        let mut clusters = self.clusters.iter();
-        let cluster = clusters.find(|one| one.name_any() == name);
+        let cluster = self.cluster(name);
         cluster.map_or_else(Network::default, networking::network)
+    }
+
+    /// Returns the error for a name that is not a member's.
+    pub(super) fn no_member(&self, name: &str) -> VerifyError {
+        match self.cluster(name) {
+            Some(_) => VerifyError::Unserved(name.to_owned()),
+            None => VerifyError::NotJoined(name.to_owned()),
+        }
+    }
+
+    fn cluster(&self, name: &str) -> Option<&Cluster> {
+        self.clusters.iter().find(|one| one.name_any() == name)
     }
 }
 
@@ -332,11 +341,12 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use causeway::api::{SyncMode, labels};
     use serde_json::json;
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{answering, cluster, condition, service, synced};
+    use crate::fixtures::{answering, cluster, condition, cross, service, synced};
 
     /// Targets in two members that cannot be read.
     pub(in crate::commands::verify) fn targets(clusters: Vec<Cluster>) -> Targets {
@@ -352,6 +362,43 @@ pub(super) mod tests {
             imported: BTreeMap::new(),
             unread: BTreeMap::new(),
         }
+    }
+
+    /// Hub with a service, and a cluster of network "edge" in Pull mode without credentials.
+    fn hub_with_pull() -> ApiServer {
+        let mut pull = synced("pull");
+        pull.spec.sync_mode = Some(SyncMode::Pull);
+        let network = (labels::NETWORK.to_owned(), "edge".to_owned());
+        pull.metadata.annotations = Some([network].into());
+        let (clusters, foo) = (json!([pull]), service("foo", cross(&[], &[]), json!([])));
+        answering(Side::Hub, move |request| {
+            let items = match request.uri().path().ends_with("/clusters") {
+                true => clusters.clone(),
+                false => json!([foo]),
+            };
+            let list = json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items});
+            (200, list)
+        })
+    }
+
+    #[tokio::test]
+    async fn cluster_in_pull_mode_without_credentials_is_unserved() {
+        let hub = hub_with_pull();
+        let unserved = "pull is in Pull mode without credentials, so causeway does not serve it";
+        let not_joined = "none is not joined; kubectl mcs status lists the members";
+        for (name, error) in [("pull", unserved), ("none", not_joined)] {
+            let what = WhatArgs {
+                from: vec![name.to_owned()],
+                ..WhatArgs::default()
+            };
+            let refused = Targets::read(&hub, &what).await.err();
+            assert_eq!(refused.expect(name).to_string(), error);
+        }
+        let targets = Targets::read(&hub, &WhatArgs::default()).await;
+        let targets = targets.expect("targets");
+        assert!(targets.members.is_empty());
+        assert_eq!(targets.network("pull"), Network::read("edge"));
+        assert_eq!(targets.no_member("pull").to_string(), unserved);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::Hub;
 use crate::cluster::api_server::RequestError;
 use crate::observe::link::Kind;
 use crate::observe::once;
-use crate::observe::pace::LOOK_AGAIN;
+use crate::observe::pace::{self, LOOK_AGAIN};
 use crate::observe::reader::Reader;
 use crate::observe::scope::Scope;
 use crate::observe::store::{Store, key_of};
@@ -212,16 +212,19 @@ pub(super) async fn follow(reader: &Reader<'_, Hub>) -> RequestError {
         reader.send(begin).await;
         let endpoints: Api<DNSEndpoint> = server.api(None);
         let services: Api<MultiClusterService> = server.api(None);
+        let follow_endpoints =
+            || reader.follow(Kind::DnsEndpoint, endpoints.clone(), all(), dns_endpoints);
+        let follow_requests =
+            || reader.follow(Kind::NameRequest, services.clone(), all(), requests);
         let broken = tokio::select! {
-            broken = reader.follow(Kind::DnsEndpoint, endpoints, all(), dns_endpoints) => broken,
-            broken = reader.follow(Kind::NameRequest, services, all(), requests), if is_partial => broken,
+            broken = pace::relisting(follow_endpoints) => broken,
+            broken = pace::relisting(follow_requests), if is_partial => broken,
         };
-        let failure = match &broken.why {
-            RequestError::NotFound { .. } | RequestError::NotAllowed { .. } => {
-                once::unread_names(server, &broken.why).await
-            }
-            _ => return broken.why,
-        };
+        let why = broken.why;
+        if !matches!(why, RequestError::NotFound { .. }) && !why.is_missing_right() {
+            return why;
+        }
+        let failure = once::unread_names(server, &why).await;
         let kinds = kinds(reader.scope);
         let unread = move |hub: &mut Hub| {
             let mut touched = hub.names_unread(failure);

@@ -78,7 +78,11 @@ mod tests {
         let denied = "admission webhook \"validate.mcs\" denied the request: no";
         let failed = "Internal error occurred: failed calling webhook \"validate.mcs\": x509";
         let refused = |message| RequestError::Refused { side, message };
-        let not_allowed = |message| RequestError::NotAllowed { side, message };
+        let not_allowed = |message| RequestError::NotAllowed {
+            side,
+            message,
+            unauthenticated: false,
+        };
         let busy = |message| RequestError::Busy { side, message };
         let not_found = |message| RequestError::NotFound { side, message };
         let creation = |error| of_failure(&error);

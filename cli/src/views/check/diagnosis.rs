@@ -20,7 +20,7 @@ use crate::cluster::cleanup::{cleaning, is_kept};
 use crate::cluster::conditions::{Conditions as _, is_outdated};
 use crate::cluster::credentials;
 use crate::cluster::lease::{self, Controller};
-use crate::observe::connect::ConnectError;
+use crate::observe::connect::{ConnectError, UNSERVED};
 use crate::observe::installation::creation::Creation;
 use crate::observe::installation::rights::MissingRight;
 use crate::observe::installation::{Installation, Readable, Webhook, has_bundle, rollout};
@@ -366,6 +366,7 @@ fn karmadas_cluster(cluster: &Cluster, answer: &Result<(), ConnectError>) -> Che
         }
         Err(
             why @ (ConnectError::SecretForbidden(_)
+            | ConnectError::FlagsForbidden(_)
             | ConnectError::OfProfile { .. }
             | ConnectError::OfAgent(_)
             | ConnectError::Tunnel(_)),
@@ -377,11 +378,7 @@ fn karmadas_cluster(cluster: &Cluster, answer: &Result<(), ConnectError>) -> Che
 fn cluster(cluster: &Cluster) -> Check {
     let name = format!("cluster {}", cluster.name_any());
     if !cluster.takes_part() {
-        return Check::skipped(
-            name,
-            "in Pull mode without credentials, so causeway does not serve it",
-        )
-        .remedy(REPORT_SECRETS);
+        return Check::skipped(name, UNSERVED).remedy(REPORT_SECRETS);
     }
     if cluster.metadata.deletion_timestamp.is_some() {
         let finalizers = cluster.finalizers().join(", ");

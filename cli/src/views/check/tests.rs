@@ -506,6 +506,11 @@ fn members_of_a_karmada_control_plane_are_reported_by_their_answer() {
             "not checked: you may not read the Secrets",
         ),
         (
+            Err(ConnectError::FlagsForbidden("vault".to_owned())),
+            State::Unknown,
+            "not checked: you may not read Deployment causeway-system/causeway-controller",
+        ),
+        (
             Err(ConnectError::Tunnel("and no pod of it runs".to_owned())),
             State::Unknown,
             "not checked: the hub reaches it through causeway-tunnel, and no pod of it runs",
