@@ -120,7 +120,8 @@ fn unpublished_in(desired: &Desired, index: &Index, key: &ServiceKey) -> Vec<Dia
 fn unreached_in(desired: &Desired, key: &ServiceKey) -> Vec<Unreached> {
     let copies = desired.each_copies();
     let unreached = copies.flat_map(|(_, consumer, copies)| {
-        let unreached = copies.unreached();
+        // A provider that has no endpoint yet counts too.
+        let unreached = copies.not_entered();
         unreached.map(move |(provider, why)| {
             let (message, remedy) = why.words(key, provider);
             Unreached {

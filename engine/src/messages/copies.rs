@@ -145,7 +145,7 @@ impl Slice<'_> {
         let message = format!("{message}, and the latter decide");
         Diagnosis::new(Reason::WritersDisagree, message).fix(format!(
             "in {}, stop one of the writers and delete what it wrote: kubectl -n {} get endpointslices -l {}={} \
-             --show-managed-fields -o yaml names them",
+             --show-managed-fields -o yaml; it names them",
             self.provider,
             self.key.namespace,
             labels::SERVICE_NAME,

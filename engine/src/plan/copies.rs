@@ -306,10 +306,15 @@ impl DesiredCopies {
         Some(entry.as_ref().map(Arc::as_ref))
     }
 
-    /// Lists the providers of other networks that the consumer does not reach, with the reason.
-    pub(crate) fn unreached(&self) -> impl Iterator<Item = (&ClusterName, &NoEntry)> {
+    /// Lists the providers of other networks to which the consumer has no entry, with the reason.
+    pub(crate) fn not_entered(&self) -> impl Iterator<Item = (&ClusterName, &NoEntry)> {
         let entries = self.entries.iter();
         entries.filter_map(|(provider, entry)| Some((provider, entry.as_ref().err()?)))
+    }
+
+    /// Lists those of them of which the consumer may lack endpoints.
+    pub(crate) fn unreached(&self) -> impl Iterator<Item = (&ClusterName, &NoEntry)> {
+        self.not_entered().filter(|(_, why)| why.withholds())
     }
 
     /// Returns the reason why a slice is not copied, if its content or the number of slices decides
@@ -581,7 +586,9 @@ impl NoEntry {
     /// Returns the decision about the copies of a provider without an entry.
     fn ruling(&self) -> Ruling {
         match self {
-            Self::NotDeclared | Self::HeadlessConsumer => Ruling::requested(Request::OtherNetwork),
+            Self::NotDeclared { .. } | Self::HeadlessConsumer => {
+                Ruling::requested(Request::OtherNetwork)
+            }
             Self::Refused(_, proof) => {
                 Ruling::Withdraw(Withdraw::Observed(Observation::NoEntry, *proof))
             }

@@ -125,7 +125,9 @@ impl Entry {
     /// # Errors
     /// The reason why it has none, or why that is unknown.
     pub(crate) fn of(site: &Site<'_>, now: TimePoint) -> Result<Self, NoEntry> {
-        let declared = site.reach.ok_or(NoEntry::NotDeclared)?;
+        let declared = site.reach.ok_or_else(|| NoEntry::NotDeclared {
+            is_empty: site.lacks_endpoints(),
+        })?;
         let Some(service) = site.member.service(site.key) else {
             return match site.lacks_slices() {
                 // The entry to a Service that is gone with its slices leads nowhere.
@@ -284,6 +286,16 @@ impl<'a> Site<'a> {
     fn lacks_slices(&self) -> bool {
         let has_slice = self.member.sources(self.key).next().is_some();
         self.member.sources_are_known(self.key) && !has_slice
+    }
+
+    /// Whether the provider is known to have no endpoint of the Service, ready or not.
+    fn lacks_endpoints(&self) -> bool {
+        let mut sources = self.member.sources(self.key);
+        let is_empty = |source: &SourceSlice| {
+            let is_read = matches!(source.address_type, AddressType::Ipv4 | AddressType::Ipv6);
+            is_read && source.is_empty() && source.odd == 0
+        };
+        self.member.sources_are_known(self.key) && sources.all(|(_, source)| is_empty(source))
     }
 
     /// Returns the type of the companion that is the entry, or will be; `None` where the Service is

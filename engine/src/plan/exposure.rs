@@ -101,7 +101,10 @@ fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &Servic
     let mut ports = included(&spec.ports, &service.shape.ports);
     let held_until = hold(&mut ports, held_ports(inputs, service, &missing));
     // Services of other writers do not show what was exposed before this process started.
-    let unknown_until = forgotten_until(inputs).filter(|_| ports.is_empty());
+    let unknown_until = match ports.is_empty() {
+        true => forgotten_until(inputs),
+        false => None,
+    };
     let problem = (!missing.is_empty()).then_some(Problem::PortNotFound {
         missing,
         has: live,

@@ -240,11 +240,11 @@ impl View<'_> {
         importers.filter(move |name| self.index.network(name) != network)
     }
 
-    /// Returns the reason why an exporter has no entry for other networks, if it has none.
+    /// Returns the reason why clusters of other networks lack an exporter's endpoints, if they do.
     fn no_entry(&self, name: &ClusterName) -> Option<NoEntry> {
         let member = self.index.member(name)?;
         let site = Site::of(self.index, self.key, Exposure::Clusterset, (name, member));
-        Entry::of(&site, self.now).err()
+        Entry::of(&site, self.now).err().filter(NoEntry::withholds)
     }
 
     /// Lists the lasting disagreements of writers of the exporter.

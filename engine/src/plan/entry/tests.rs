@@ -367,6 +367,45 @@ fn all_nodes_stay_in_use_over_a_restart() {
     assert_eq!(ready_nodes(&env), [true, true]);
 }
 
+/// Asserts that the count and a Ready condition name member1 exactly while it has an endpoint.
+fn assert_named_with_endpoints(mut env: Environment, ready: impl Fn(&Environment) -> String) {
+    let none = || slice("foo-abc", "foo").port("http", 8080);
+    let unready = json!({"addresses": ["10.1.0.5"], "conditions": {"ready": false}});
+    for (endpoints, is_named) in [
+        (none(), false),
+        (none().endpoint_with(unready), true),
+        (none(), false),
+        (pods(), true),
+        (none(), false),
+    ] {
+        env.on("member1", endpoints).settle();
+        let unreached = is_named.then_some(("member1", "NoReach"));
+        assert_eq!(env.unreached(), Vec::from_iter(unreached));
+        let ready = ready(&env);
+        let remark = ready.contains("nothing says how to reach member1");
+        assert_eq!(remark, is_named, "{ready}");
+    }
+    env.off("member1", Kind::Slice, "foo-abc").settle();
+    assert_eq!(env.unreached(), []);
+}
+
+#[test]
+fn provider_without_a_way_is_named_while_it_has_an_endpoint() {
+    let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
+    env.on_hub(in_network("member1", "edge", None));
+    assert_named_with_endpoints(env, |env| env.says("foo", "Ready"));
+}
+
+#[test]
+fn exporter_without_a_way_is_named_while_it_has_an_endpoint() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.on_hub(in_network("member1", "edge", None))
+        .on("member1", foo())
+        .on("member1", export("foo"));
+    assert_named_with_endpoints(env, |env| env.export_says("member1", "foo", "Ready"));
+}
+
 #[test]
 fn services_of_unreached_providers_are_counted_by_reason() {
     let mut env = provided("node-ports", json!({}));
