@@ -91,7 +91,7 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 conformance: go ## Run the suite of kubernetes-sigs/mcs-api, SUITE=DIR, on clusters that causeway serves, CONTEXTS=a,b
 	@tests/conformance "$(SUITE)" "$(CONTEXTS)"
 
-bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
+bench: rust go testbed ## Measure, most figures beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller --bin causeway-tunnel --bin causeway-agent --bin kubectl-mcs
 	$(TARGET)/release/causeway-bench $(ONLY)
 

@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Fault;
+use crate::proxy::wire::frozen;
 
 /// Bytes that are read at one time.
 const READ: usize = 64 * 1024;
@@ -124,11 +125,7 @@ async fn relay(
         return;
     }
     let is_new = *fault.borrow() == Fault::Frozen;
-    let (mut ended, mut frozen) = (fault.clone(), fault.clone());
-    let frozen = async {
-        let begun = frozen.wait_for(|fault| *fault == Fault::Frozen).await;
-        begun.is_ok()
-    };
+    let (mut ended, frozen) = (fault.clone(), frozen(fault.clone()));
     let ended = ended.wait_for(|fault| matches!(fault, Fault::Refused | Fault::Reset));
     let passing = async {
         // It tries one after the other.
@@ -146,7 +143,7 @@ async fn relay(
         tokio::select! {
             _ = async { tokio::join!(requests, answers) } => {}
             // Neither side learns of it.
-            _ = frozen, if !is_new => pending().await,
+            () = frozen, if !is_new => pending().await,
         }
     };
     let is_reset = tokio::select! {

@@ -71,7 +71,7 @@ impl Environment {
             .args(consumers.iter().map(u16::to_string));
         let floor = self.reaper.run(program);
         let watches = async || simulation.journal.watches() > 0;
-        until("watched", &floor, watches).await?;
+        until("watched", &floor, SOON, watches).await?;
         Ok(floor)
     }
 }
@@ -96,22 +96,29 @@ pub(crate) async fn until_synced(
         let is_planned = !at_rest || get("queue_keys", &[]) == 0.0;
         get("leader", &[]) == 1.0 && synced >= members as f64 && is_planned
     };
-    until("synced", controller.process(), is_synced).await
+    // Metrics of many members are work for the controller.
+    let every = Duration::from_millis(50);
+    until("synced", controller.process(), every, is_synced).await
 }
 
-/// Waits until that holds, as long as the program runs, and at most four minutes.
+/// Interval of a look that costs the program nothing to speak of.
+pub(crate) const SOON: Duration = Duration::from_millis(20);
+
+/// Waits until `holds` returns true while the program runs, and at most four minutes. It is called
+/// after each such interval.
 pub(crate) async fn until(
     what: &str,
     program: &Process,
+    every: Duration,
     holds: impl AsyncFn() -> bool,
 ) -> anyhow::Result<()> {
-    const LOOK_EVERY: Duration = Duration::from_millis(20);
     const PATIENCE: Duration = Duration::from_secs(240);
     let begun = Instant::now();
     while !holds().await {
         let patient = begun.elapsed() < PATIENCE && program.is_running();
-        ensure!(patient, "{what} not yet: {}", program.log_tail(30));
-        sleep(LOOK_EVERY).await;
+        let (took, log) = (begun.elapsed(), || program.log_tail(30));
+        ensure!(patient, "not {what} after {took:?}: {}", log());
+        sleep(every).await;
     }
     Ok(())
 }

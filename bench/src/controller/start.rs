@@ -41,7 +41,7 @@ struct Started {
     /// CPU until synced.
     cpu: f64,
     memory: machine::Memory,
-    /// CPU afterwards, in percent of a core.
+    /// CPU afterwards, in percent of a core, if it is measured.
     at_rest: f64,
 }
 
@@ -58,13 +58,13 @@ async fn serve(
     Simulation::serve(members, services.collect(), access).await
 }
 
-/// Starts the controller so often into a simulation in which every member has changed a slice
+/// Starts the controller `count` times into a simulation in which every member has changed a slice
 /// meanwhile. Its CPU at rest is measured for `rest`, after as long a pause.
 async fn starts(
     env: &Environment,
     simulation: &Simulation,
     count: usize,
-    rest: Duration,
+    rest: Option<Duration>,
 ) -> anyhow::Result<Vec<Started>> {
     let each = simulation.services.len() / simulation.members();
     let mut starts = Vec::new();
@@ -85,15 +85,19 @@ async fn starts(
         let others = writes.iter().filter(|write| !write.is_slice).take(5);
         others.for_each(|write| eprintln!("needless: {}", write.what));
         let memory = machine::memory(pid)?;
-        // Work that is left after synced is not rest.
-        sleep(rest).await;
+        let mut at_rest = 0.0;
+        if let Some(rest) = rest {
+            // Work that is left after synced is not rest.
+            sleep(rest).await;
+            at_rest = machine::cpu_during(pid, rest).await?;
+        }
         starts.push(Started {
             synced: synced.as_secs_f64(),
             first: arrivals.clone().fold(f64::INFINITY, f64::min),
             needless: (writes.len() - arrivals.count()) as f64,
             cpu: cpu.as_secs_f64(),
             memory,
-            at_rest: machine::cpu_during(pid, rest).await?,
+            at_rest,
         });
         controller.process().end().await;
     }
@@ -121,7 +125,7 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     };
     let served = serve(members, services, FEW, Access::Plain).await?;
     let of_few = |what: &str| name(slices * FEW, what);
-    let few = starts(env, &served, count, Duration::ZERO).await?;
+    let few = starts(env, &served, count, None).await?;
     let mut rows = start_rows(&few, START_WITH_FEW, of_few).to_vec();
     // All slices and copies have nearly the same length.
     let json = served.json().concat().len() * slices;
@@ -137,11 +141,11 @@ pub(crate) async fn measure(env: &Environment, quick: bool) -> anyhow::Result<Ve
     drop(served);
 
     let served = serve(members, 1, FEW, Access::Plain).await?;
-    let small = starts(env, &served, 1, Duration::ZERO).await?;
+    let small = starts(env, &served, 1, None).await?;
     drop(served);
     let served = serve(members, services, MANY, Access::Plain).await?;
     let of_many = |what: &str| name(slices * MANY, what);
-    let many = starts(env, &served, count, Duration::ZERO).await?;
+    let many = starts(env, &served, count, None).await?;
     rows.extend(start_rows(&many, START_WITH_MANY, of_many));
     let resident = |rounds: &[Started]| median(rounds.iter().map(|one| one.memory.resident));
     let copy = (resident(&many) - resident(&few)) / (slices * (MANY - FEW)) as f64;
@@ -182,7 +186,7 @@ pub(super) async fn five_hundred(env: &Environment, quick: bool) -> anyhow::Resu
     // As long as a probe of each member.
     let rest = Duration::from_millis(if quick { 500 } else { 10_000 });
     let served = serve(members, services, MANY, Access::Tls).await?;
-    let starts = starts(env, &served, count, rest).await?;
+    let starts = starts(env, &served, count, Some(rest)).await?;
     let slices = services * usize::from(SLICES);
     let name =
         |what: &str| format!("{members} members, {slices} slices each, {MANY} consumers: {what}");

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::controller::environment::until;
+use crate::controller::environment::{SOON, until};
 use crate::controller::sim::slices::member_name;
 
 /// UID of the hub, which the certificates name.
@@ -138,8 +138,8 @@ impl Tunnel {
                 connected.count() == members
             })
         };
-        let what = format!("{members} members connected");
-        until(&what, self.program.process(), are_connected).await
+        let what = format!("connected to {members} members");
+        until(&what, self.program.process(), SOON, are_connected).await
     }
 
     async fn connect(&self, member: &str) -> anyhow::Result<TcpStream> {

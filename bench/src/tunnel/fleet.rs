@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::environment::{Behaviour, Tunnel, Way, serve_api};
 use super::streams::echo;
-use crate::controller::environment::{Environment, until, until_synced};
+use crate::controller::environment::{Environment, SOON, until, until_synced};
 use crate::controller::sim::slices::member_name;
 use crate::controller::sim::{Access, ServiceSpec, Simulation};
 use crate::machine;
@@ -125,11 +125,13 @@ pub(super) async fn restart(env: &Environment, quick: bool) -> anyhow::Result<Ve
         let have_begun = async || {
             journal.begun_watches.load(Relaxed) >= all_begun && journal.watches() >= watches
         };
-        until("all watched", controller.process(), have_begun).await?;
+        let what = format!("back at {watches} watches");
+        until(&what, controller.process(), SOON, have_begun).await?;
         watched.push(begun.elapsed().as_secs_f64());
         until_synced(&controller, members, false).await?;
         let all = async || served.reported_synced() >= members;
-        until("all reported", controller.process(), all).await?;
+        let what = format!("reported synced by {members} Clusters");
+        until(&what, controller.process(), SOON, all).await?;
         synced.push(begun.elapsed().as_secs_f64());
         lists += journal.lists.load(Relaxed) - lists_before;
     }

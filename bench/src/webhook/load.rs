@@ -3,8 +3,10 @@
 //! It is written for this alone, so that it takes less than the server: a request is prepared, an
 //! answer is read by its Content-Length, and all clients run on one thread, on a core of its own.
 
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,13 +18,14 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
-use tokio::time::sleep_until;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::machine;
 use crate::pairs::percentile;
 
+/// Time in which the first answer arrives.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum bytes of an answer.
 const ANSWER_MAX: usize = 128 * 1024;
 
@@ -64,6 +67,13 @@ impl Round {
     }
 }
 
+#[derive(Default)]
+struct State {
+    is_counting: Cell<bool>,
+    is_over: Cell<bool>,
+    latencies: RefCell<Vec<Duration>>,
+}
+
 impl Load {
     /// Sends and measures, on a thread of its own.
     pub(crate) async fn run(&self) -> anyhow::Result<Round> {
@@ -81,23 +91,30 @@ impl Load {
     async fn drive(self) -> anyhow::Result<Round> {
         let connections = (0..self.connections).map(|_| self.connect());
         let connections = try_join_all(connections).await?;
-        let begun = Instant::now() + self.warm_up;
-        let counted = begun..begun + self.measured;
+        let state = Rc::new(State::default());
         let clients = connections.into_iter().enumerate().map(|(number, stream)| {
-            let (requests, counted) = (self.requests.clone(), counted.clone());
-            tokio::task::spawn_local(client(stream, requests, number, counted))
+            let (requests, state) = (self.requests.clone(), state.clone());
+            tokio::task::spawn_local(client(stream, requests, number, state))
         });
         let clients: Vec<_> = clients.collect();
-        sleep_until(counted.start.into()).await;
-        let before = machine::cpu_time(self.server)?;
-        sleep_until(counted.end.into()).await;
-        let server_cpu = machine::cpu_time(self.server)? - before;
-        let clients = try_join_all(clients).await?.into_iter();
-        let latencies = clients.collect::<anyhow::Result<Vec<_>>>()?.concat();
+        tokio::time::sleep(self.warm_up).await;
+        let (before, begun) = (machine::cpu_time(self.server)?, Instant::now());
+        state.is_counting.set(true);
+        tokio::time::sleep(self.measured).await;
+        // On a busy machine there may be no answer yet.
+        while state.latencies.borrow().is_empty() && begun.elapsed() < PATIENCE {
+            tokio::time::sleep(self.measured).await;
+        }
+        state.is_counting.set(false);
+        state.is_over.set(true);
+        let (elapsed, after) = (begun.elapsed(), machine::cpu_time(self.server)?);
+        for ended in try_join_all(clients).await? {
+            ended?;
+        }
         Ok(Round {
-            latencies,
-            elapsed: self.measured,
-            server_cpu,
+            latencies: state.latencies.take(),
+            elapsed,
+            server_cpu: after - before,
         })
     }
 
@@ -120,30 +137,26 @@ impl Load {
     }
 }
 
-/// Returns the latencies of the answers that arrived within that time; that of the first answer
-/// after its begin, if there is no other.
 async fn client(
     mut stream: TlsStream<TcpStream>,
     requests: Arc<[Bytes]>,
     first: usize,
-    counted: Range<Instant>,
-) -> anyhow::Result<Vec<Duration>> {
-    let (mut buffer, mut latencies) = (vec![0; ANSWER_MAX], Vec::new());
+    state: Rc<State>,
+) -> anyhow::Result<()> {
+    let mut buffer = vec![0; ANSWER_MAX];
     for request in requests.iter().cycle().skip(first) {
         let begun = Instant::now();
         stream.write_all(request).await?;
         read_answer(&mut stream, &mut buffer).await?;
-        let answered = Instant::now();
-        let is_over = answered >= counted.end;
-        if answered >= counted.start && (!is_over || latencies.is_empty()) {
-            latencies.push(answered - begun);
+        if state.is_counting.get() {
+            state.latencies.borrow_mut().push(begun.elapsed());
         }
-        if is_over {
+        if state.is_over.get() {
             break;
         }
     }
     stream.shutdown().await.ok();
-    Ok(latencies)
+    Ok(())
 }
 
 /// Reads an answer with status 200, and returns the place of its body in the buffer.

@@ -5,7 +5,7 @@
 mod answer;
 mod lookups;
 mod old;
-mod wire;
+pub(crate) mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

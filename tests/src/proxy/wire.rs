@@ -71,7 +71,7 @@ async fn pump(stream: &mut TcpStream, near: DuplexStream, faults: watch::Receive
 }
 
 /// Waits until connections that stand are frozen.
-async fn frozen(mut faults: watch::Receiver<Fault>) {
+pub(crate) async fn frozen(mut faults: watch::Receiver<Fault>) {
     if faults
         .wait_for(|fault| *fault == Fault::Frozen)
         .await
