@@ -33,13 +33,22 @@ pub(crate) async fn may_read(hub: &ApiServer, namespace: &str) -> Result<bool, R
     if namespace == MEMBERS_NAMESPACE {
         return Ok(true);
     }
-    let allowed = hub.secret_namespaces.get_or_try_init(|| allowed(hub)).await;
-    match allowed {
+    if let Some(allowed) = hub.secret_namespaces.get() {
+        return Ok(allowed.contains(namespace));
+    }
+    // Members are read at once, and none waits for the refusal of another.
+    match allowed(hub).await {
         Err(why) if why.is_missing_right() => match of_manifests(hub).await?.contains(namespace) {
             true => Ok(true),
             false => Err(why),
         },
-        allowed => Ok(allowed?.contains(namespace)),
+        found => {
+            let found = found?;
+            let is_allowed = found.contains(namespace);
+            // Another read may have been faster.
+            hub.secret_namespaces.set(found).ok();
+            Ok(is_allowed)
+        }
     }
 }
 

@@ -96,10 +96,7 @@ impl Fleet {
     /// Returns every service that has an exposure.
     pub(crate) fn exposed(&self) -> BTreeSet<ServiceKey> {
         let members = self.members.values();
-        let exported = members.flat_map(|member| {
-            let imported = member.imports.objects.keys();
-            member.exports.objects.keys().chain(imported)
-        });
+        let exported = members.flat_map(Member::exposed);
         self.hub.mcs.keys().chain(exported).cloned().collect()
     }
 

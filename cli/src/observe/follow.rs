@@ -44,7 +44,7 @@ impl Drop for Follow {
     }
 }
 
-/// Changes of the observed state. Ends once the watches have ended.
+/// Changes of the observed state, as long as its [`Follow`] exists.
 pub(crate) type Changes = mpsc::Receiver<Change>;
 
 /// Follows the objects of a scope on the hub and in every member. The caller applies the returned
@@ -80,16 +80,16 @@ impl Follow {
     /// Applies a change. Starts and ends watches of members according to changed Clusters.
     pub(crate) fn apply(&mut self, change: Change) -> Touched {
         let mut touched = self.fleet.apply(change);
-        for name in &touched.clusters {
-            touched.all |= self.cluster_changed(name);
+        for name in touched.clusters.clone() {
+            touched.add(self.cluster_changed(&name));
         }
         self.node_needs_changed |= touched.node_needs || touched.all;
         touched
     }
 
-    /// Starts, restarts or ends the watches of a changed Cluster's member. Returns true if services
-    /// may depend on the change.
-    fn cluster_changed(&mut self, name: &str) -> bool {
+    /// Starts, restarts or ends the watches of a changed Cluster's member. Returns the services of
+    /// a dropped member, and whether others may depend on the change.
+    fn cluster_changed(&mut self, name: &str) -> Touched {
         let cluster = self
             .fleet
             .hub
@@ -98,6 +98,7 @@ impl Follow {
             .next()
             .map(facts);
         let part = cluster.as_ref();
+        let mut dropped = None;
         match part.filter(|one| self.settings.scope.takes_part(one)) {
             Some(cluster) => {
                 let engaged = self.engaged.get(name);
@@ -111,10 +112,12 @@ impl Follow {
                     self.engaged
                         .insert(name.to_owned(), (cluster.clone(), engaged));
                     let members = &mut self.fleet.members;
-                    let former = members.remove(name).filter(|_| is_same);
-                    let member = match former {
-                        Some(former) => former.engaged_again(self.last),
-                        None => Member::new(self.last),
+                    let member = match members.remove(name) {
+                        Some(former) if is_same => former.engaged_again(self.last),
+                        former => {
+                            dropped = former;
+                            Member::new(self.last)
+                        }
                     };
                     members.insert(name.to_owned(), member);
                 } else if let Some((_, engaged)) = engaged
@@ -127,14 +130,18 @@ impl Follow {
             }
             None => {
                 self.engaged.remove(name);
-                self.fleet.members.remove(name);
+                dropped = self.fleet.members.remove(name);
             }
         }
         let known = match &cluster {
             Some(cluster) => self.known.insert(name.to_owned(), cluster.clone()),
             None => self.known.remove(name),
         };
-        known != cluster
+        let exposed = dropped.iter().flat_map(Member::exposed);
+        Touched {
+            all: known != cluster,
+            ..Touched::services(exposed.cloned().collect())
+        }
     }
 
     /// Follows the Nodes of exactly those members whose Nodes are required.
@@ -183,7 +190,7 @@ fn leads_to_the_same(known: &Cluster, now: &Cluster) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use causeway::api::labels;
+    use causeway::api::{SyncMode, labels};
     use causeway::domain::ServiceKey;
     use kube::runtime::watcher::Event;
     use serde_json::json;
@@ -191,7 +198,7 @@ mod tests {
     use super::super::hub::Hub;
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{cluster, condition, export, synced, unreachable};
+    use crate::fixtures::{cluster, condition, export, import, synced, unreachable};
 
     #[tokio::test]
     async fn member_at_another_address_retains_its_exports_until_a_list() {
@@ -220,6 +227,37 @@ mod tests {
         assert_eq!(joined("1", "https://here"), (1, false));
         assert_eq!(joined("1", "https://there"), (2, true));
         assert_eq!(joined("2", "https://there"), (3, false));
+    }
+
+    #[tokio::test]
+    async fn dropped_member_touches_the_services_that_it_exposed() {
+        let (mut follow, _changes) = follow(unreachable(Side::Hub), Scope::default());
+        let joined = |uid: &str| {
+            let mut one = synced("a");
+            one.metadata.uid = Some(uid.to_owned());
+            one.metadata.resource_version = Some(uid.to_owned());
+            one
+        };
+        let mut in_pull_mode = joined("1");
+        in_pull_mode.metadata.resource_version = Some("2".to_owned());
+        in_pull_mode.spec.sync_mode = Some(SyncMode::Pull);
+        let touches = |follow: &mut Follow, event: Event<Cluster>| {
+            let apply = move |hub: &mut Hub| hub::clusters(hub, event);
+            follow.apply(Change::Hub(Box::new(apply))).services
+        };
+        let keys = ["bar", "foo"].map(|name| ServiceKey::new("shop", name));
+        for dropping in [
+            Event::Delete(joined("1")),
+            Event::Apply(in_pull_mode),
+            Event::Apply(joined("2")),
+        ] {
+            assert!(touches(&mut follow, Event::Apply(joined("1"))).is_empty());
+            let a = follow.fleet.members.get_mut("a").expect("a member");
+            a.exports.apply(Event::Apply(export("foo", json!([]))));
+            a.imports.apply(Event::Apply(import("bar", &[], &["a"])));
+            assert_eq!(touches(&mut follow, dropping), keys.clone().into());
+            assert!(!keys.iter().any(|key| follow.fleet.exposes(key)));
+        }
     }
 
     #[test]

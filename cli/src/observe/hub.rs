@@ -93,6 +93,8 @@ impl Hub {
 }
 
 impl View for Hub {
+    const CONCERNS_ALL: bool = true;
+
     type Refusal = String;
 
     fn link(&mut self) -> &mut Link {
@@ -209,10 +211,9 @@ async fn connection(reader: &Reader<'_, Hub>) -> Ended<RequestError> {
 
 async fn everything(reader: &Reader<'_, Hub>) -> Result<Ended<RequestError>, RequestError> {
     let server = reader.server;
-    // Rejected credentials are no missing right: the last observed state remains.
-    answers(server).await?;
     let karmada = match karmada::is_served(server).await {
-        Err(RequestError::NotAllowed { .. }) => false,
+        // Rejected credentials are no missing right: the last observed state remains.
+        Err(why) if why.is_missing_right() => false,
         answer => answer?,
     };
     // Without the hub's UID only objects of other hubs become indistinguishable.

@@ -55,6 +55,8 @@ pub(crate) struct Member {
 }
 
 impl View for Member {
+    const CONCERNS_ALL: bool = false;
+
     type Refusal = ConnectError;
 
     fn link(&mut self) -> &mut Link {
@@ -105,6 +107,12 @@ impl Member {
     /// Whether the member exports or imports a service.
     pub(super) fn exposes(&self, key: &ServiceKey) -> bool {
         self.exports.objects.has(key) || self.imports.objects.has(key)
+    }
+
+    /// Returns the keys of all exports and imports.
+    pub(super) fn exposed(&self) -> impl Iterator<Item = &ServiceKey> {
+        let imported = self.imports.objects.keys();
+        self.exports.objects.keys().chain(imported)
     }
 
     /// Drops the Nodes, which are no longer required.

@@ -60,12 +60,14 @@ pub(super) fn by_node_ports<'a, K: Resource, N: Resource>(
     namespaces: &'a Store<String, N>,
 ) -> impl Iterator<Item = &'a ServiceKey> {
     objects.keys().filter(move |key| {
-        let namespace = key.namespace.to_string();
         let mut objects = objects.of(key);
         objects.any(
             |object| match object.annotations().contains_key(labels::REACH) {
                 true => is_by_node_ports(object),
-                false => namespaces.of(&namespace).any(is_by_node_ports),
+                false => {
+                    let namespace = key.namespace.to_string();
+                    namespaces.of(&namespace).any(is_by_node_ports)
+                }
             },
         )
     })

@@ -20,6 +20,9 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 
 /// Part of the observed state that one API server fills.
 pub(super) trait View: Sized + 'static {
+    /// Whether every service depends on the kinds that the API server serves.
+    const CONCERNS_ALL: bool;
+
     /// Refusal of a list, for reports.
     type Refusal: PartialEq + Send + 'static;
 
@@ -87,7 +90,6 @@ impl<K: Resource, E: PartialEq> Followed<K, E> {
             touched = self.apply(Event::InitDone);
         }
         touched.link = served != self.served;
-        touched.all = touched.link;
         self.served = served;
         touched
     }
@@ -194,13 +196,18 @@ impl<V: View> Reader<'_, V> {
         K: ClustersetKind,
     {
         let apply = move |view: &mut V, event: Event<K>| part(view).apply(event);
+        let serve = move |view: &mut V, served| {
+            let touched = part(view).serve(served);
+            Touched {
+                all: V::CONCERNS_ALL && touched.link,
+                ..touched
+            }
+        };
         loop {
             let unserved = match pace::served::<K>(self.server).await {
                 Ok(Some(version)) => {
                     let begin = move || -> Option<Apply<V>> {
-                        Some(Box::new(move |view: &mut V| {
-                            part(view).serve(Ok(Some(version)))
-                        }))
+                        Some(Box::new(move |view: &mut V| serve(view, Ok(Some(version)))))
                     };
                     let follow = || {
                         let events = self.scope.events::<K>(self.server, version);
@@ -215,8 +222,7 @@ impl<V: View> Reader<'_, V> {
                 Err(error) => return error,
             };
             let unserved = unserved.map_err(V::refusal);
-            self.postpone(kind, move |view| part(view).serve(unserved))
-                .await;
+            self.postpone(kind, move |view| serve(view, unserved)).await;
         }
     }
 }

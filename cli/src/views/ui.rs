@@ -1,6 +1,6 @@
 //! Rows of the page: reports of `status` and counted results of `explain`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use causeway::api::Cluster;
 use causeway::domain::ClusterName;
@@ -180,12 +180,18 @@ pub(crate) struct ConsumerRow {
     pub cluster: String,
     #[serde(flatten)]
     pub counts: Counts,
+    /// Numbers of endpoints in `missing`, by provider.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing_of: BTreeMap<String, usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standby_from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Diagnosis>,
+    /// Providers with a problem in the consumer. Empty if `problem` concerns all providers.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub problem_of: BTreeSet<String>,
 }
 
 /// Numbers of endpoints of a service in a consumer.
@@ -325,9 +331,11 @@ impl ServiceRow {
         let consumers = report.importers.iter().map(|name| ConsumerRow {
             cluster: name.clone(),
             counts: Counts::default(),
+            missing_of: BTreeMap::new(),
             serving: None,
             standby_from: None,
             problem: unread(name),
+            problem_of: BTreeSet::new(),
         });
         Self {
             address: format!("{}.{}.svc.clusterset.local", report.name, report.namespace),
@@ -363,10 +371,10 @@ impl Found {
                 ..Self::default()
             };
         };
-        let states = states(exposure);
+        let mut outcomes = outcomes(exposure);
         let consumers = exposure.consumers.iter().map(|consumer| {
-            let state = states.get(consumer.cluster.as_str());
-            consumer_row(consumer, state.copied().unwrap_or_default())
+            let outcome = outcomes.remove(consumer.cluster.as_str());
+            consumer_row(consumer, outcome.unwrap_or_default())
         });
         Self {
             address: exposure.address.clone(),
@@ -378,36 +386,37 @@ impl Found {
 }
 
 /// Endpoint counts in a consumer, and the diagnosis of its first ready endpoint with a problem.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Outcome<'a> {
     counts: Counts,
     problem: Option<&'a Diagnosis>,
+    /// Providers with such endpoints, and how many of these are missing.
+    affected: BTreeMap<&'a str, usize>,
 }
 
-fn states(exposure: &ExposureReport) -> HashMap<&str, Outcome<'_>> {
-    let mut states: HashMap<&str, Outcome<'_>> = HashMap::new();
-    let endpoints = exposure.providers.iter().flat_map(|one| &one.endpoints);
-    for endpoint in endpoints {
+fn outcomes(exposure: &ExposureReport) -> HashMap<&str, Outcome<'_>> {
+    let mut outcomes: HashMap<&str, Outcome<'_>> = HashMap::new();
+    let providers = exposure.providers.iter();
+    let endpoints = providers.flat_map(|one| one.endpoints.iter().map(move |end| (one, end)));
+    for (provider, endpoint) in endpoints {
         for state in &endpoint.consumers {
-            let outcome = states.entry(state.cluster.as_str()).or_default();
+            let outcome = outcomes.entry(state.cluster.as_str()).or_default();
             let counts = &mut outcome.counts;
-            let is_healthy = state.diagnosis.is_healthy();
-            match state.state {
-                EndpointState::Present => {
-                    counts.endpoints += 1;
-                    counts.ready += usize::from(endpoint.ready);
-                    counts.standby += usize::from(state.diagnosis.reason == Reason::Standby);
-                }
-                EndpointState::Missing => {
-                    counts.missing += usize::from(endpoint.ready && !is_healthy);
-                }
+            let is_missing = state.state == EndpointState::Missing;
+            if !is_missing {
+                counts.endpoints += 1;
+                counts.ready += usize::from(endpoint.ready);
+                counts.standby += usize::from(state.diagnosis.reason == Reason::Standby);
             }
-            if endpoint.ready && !is_healthy {
+            if endpoint.ready && !state.diagnosis.is_healthy() {
+                let missing = usize::from(is_missing);
+                counts.missing += missing;
                 outcome.problem.get_or_insert(&state.diagnosis);
+                *outcome.affected.entry(&provider.cluster).or_default() += missing;
             }
         }
     }
-    states
+    outcomes
 }
 
 fn provider_row(provider: &ProviderReport) -> ProviderRow {
@@ -424,16 +433,88 @@ fn provider_row(provider: &ProviderReport) -> ProviderRow {
 fn consumer_row(consumer: &ConsumerReport, outcome: Outcome<'_>) -> ConsumerRow {
     let text = |tiers: &[TierReport]| Some(tiers_text(tiers)).filter(|text| !text.is_empty());
     let tiers = consumer.tiers.as_ref();
-    let problem = first_problem(&consumer.diagnoses).or(outcome.problem);
+    let whole = first_problem(&consumer.diagnoses);
+    let owned = |(name, missing): (&str, usize)| (name.to_owned(), missing);
+    let mut missing_of: BTreeMap<_, _> = outcome.affected.into_iter().map(owned).collect();
+    let affected = missing_of.keys().filter(|_| whole.is_none());
+    let problem_of = affected.cloned().collect();
+    missing_of.retain(|_, missing| *missing > 0);
     ConsumerRow {
         cluster: consumer.cluster.clone(),
         counts: outcome.counts,
+        missing_of,
         serving: tiers.and_then(|tiers| text(&tiers.serving_from)),
         standby_from: tiers.and_then(|tiers| text(&tiers.standby)),
-        problem: problem.cloned(),
+        problem: whole.or(outcome.problem).cloned(),
+        problem_of,
     }
 }
 
 fn first_problem(diagnoses: &[Diagnosis]) -> Option<&Diagnosis> {
     diagnoses.iter().find(|one| !one.is_healthy())
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway_engine::explain::{ConsumerState, EndpointReport};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns a provider with ready endpoints, each with its state in consumer `z`.
+    fn provider(cluster: &str, states: &[(EndpointState, Reason)]) -> ProviderReport {
+        let endpoints = states.iter().map(|(state, reason)| EndpointReport {
+            addresses: Vec::new(),
+            slice: None,
+            node: None,
+            zone: None,
+            ready: true,
+            serving: true,
+            terminating: false,
+            consumers: vec![ConsumerState {
+                cluster: "z".to_owned(),
+                state: *state,
+                slice: None,
+                diagnosis: Diagnosis::new(*reason, "test"),
+            }],
+        });
+        ProviderReport {
+            cluster: cluster.to_owned(),
+            reach: None,
+            diagnoses: Vec::new(),
+            endpoints: endpoints.collect(),
+        }
+    }
+
+    #[test]
+    fn consumer_names_the_providers_that_a_problem_concerns() {
+        use EndpointState::{Missing, Present};
+        let (copied, late) = (Reason::Copied, Reason::Progressing);
+        let mut exposure = ExposureReport {
+            exposure: Exposure::Native,
+            address: String::new(),
+            defaults: Vec::new(),
+            diagnoses: Vec::new(),
+            consumers: vec![ConsumerReport {
+                cluster: "z".to_owned(),
+                tiers: None,
+                shares: Vec::new(),
+                diagnoses: Vec::new(),
+            }],
+            providers: vec![
+                provider("a", &[(Present, copied)]),
+                provider("b", &[(Missing, late), (Present, copied)]),
+                provider("c", &[(Present, late)]),
+            ],
+        };
+        let row = |exposure: &ExposureReport| {
+            let outcome = outcomes(exposure).remove("z").unwrap_or_default();
+            let row = json!(consumer_row(&exposure.consumers[0], outcome));
+            json!([row["missing"], row["missingOf"], row["problemOf"]])
+        };
+        assert_eq!(row(&exposure), json!([1, { "b": 1 }, ["b", "c"]]));
+        let whole = Diagnosis::new(Reason::ServiceMissing, "test");
+        exposure.consumers[0].diagnoses.push(whole);
+        assert_eq!(row(&exposure), json!([1, { "b": 1 }, null]));
+    }
 }

@@ -114,12 +114,16 @@ export interface Consumer {
   ready: number;
   /** Ready endpoints that should be in it and are not. */
   missing: number;
+  /** Those that are missing, by provider. Absent if none is. */
+  missingOf?: Record<string, number>;
   /** Those that get traffic only when nearer ones fail. */
   standby: number;
   /** Which providers serve it, in words. */
   serving?: string;
   standbyFrom?: string;
   problem?: Problem;
+  /** Providers with a problem in it. Absent if the problem concerns all of them. */
+  problemOf?: string[];
 }
 
 export interface Service {

@@ -118,8 +118,10 @@ export function arcHealth(
   const ends = [clusters.get(provider.cluster), clusters.get(consumer.cluster)];
   if (ends.some((one) => one !== undefined && disconnected(one) !== undefined)) return "disconnected";
   const state = ofState(service.state);
-  if (consumer.missing > 0 || (consumer.problem && state === "bad")) return "bad";
+  const missing = consumer.missingOf?.[provider.cluster] ?? 0;
+  const problem = consumer.problem && (consumer.problemOf?.includes(provider.cluster) ?? true);
+  if (missing > 0 || (problem && state === "bad")) return "bad";
   if (provider.ready === 0) return state === "bad" ? "bad" : "partial";
-  const whole = provider.ready === provider.endpoints && !provider.problem && !consumer.problem;
+  const whole = provider.ready === provider.endpoints && !provider.problem && !problem;
   return whole && state !== "partial" ? "ok" : "partial";
 }

@@ -14,7 +14,7 @@ function pasteable(text: string): string {
   return [...text].filter((letter) => letter >= " " && letter !== "\u007f").join("").trim();
 }
 
-/** Where the command that begins a text ends: before `;`, `,` or a word of prose, quotes aside. */
+/** Where the command that begins a text ends: before `;`, `,`, a bracket that it did not open or a word of prose, quotes aside. */
 function end(text: string): number {
   const word = /'[^']*'|"[^"]*"|[^\s'"]+/g;
   let last = 0;
@@ -22,9 +22,9 @@ function end(text: string): number {
   for (let found = word.exec(text); found; found = word.exec(text)) {
     const joined = found.index === gap && gap > 0;
     if (!joined && PROSE.has(found[0])) return last;
-    const stop = /[;,:]$/.exec(found[0]);
+    const stop = (found[0].includes("(") ? /[;,:]$/ : /\)?[;,:]$|\)$/).exec(found[0]);
     const whole = found.index + found[0].length;
-    if (stop) return whole - 1;
+    if (stop) return whole - stop[0].length;
     last = whole;
     gap = whole;
   }

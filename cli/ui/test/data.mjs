@@ -138,7 +138,7 @@ export function small() {
     message: FOREIGN.message,
     ports: ["http 80", "metrics 9090"],
   });
-  cart.consumers[1] = { ...cart.consumers[1], endpoints: 0, ready: 0, missing: 2, problem: FOREIGN };
+  cart.consumers[1] = { ...cart.consumers[1], endpoints: 0, ready: 0, missing: 2, missingOf: { member2: 2 }, problem: FOREIGN };
   const near = service("shop", "checkout", [["member1", 2], ["member3", 2]], ["member2", "member4"]);
   near.consumers[0] = {
     ...near.consumers[0],

@@ -365,6 +365,22 @@ export async function commands_are_copied_without_the_words_around_them(browser,
   });
 }
 
+export async function commands_end_before_the_words_behind_them(browser, fixture) {
+  await shownReady(browser, fixture, async (watched, foo) => {
+    for (const [remedy, command] of [
+      ["look (kubectl -n fleet get clusterprofile b -o yaml), the plugin or Secret", "kubectl -n fleet get clusterprofile b -o yaml"],
+      ["remove that one (kubectl mcs unjoin b)", "kubectl mcs unjoin b"],
+      ["kubectl annotate cluster b note=(c)", "kubectl annotate cluster b note=(c)"],
+      ["kubectl get pods -l 'app in (b)', in b", "kubectl get pods -l 'app in (b)'"],
+      ["in b: kubectl get endpointslices -o yaml; it names them", "kubectl get endpointslices -o yaml"],
+    ]) {
+      const wrong = { reason: "Leftovers", message: "objects are left in member2", remedy };
+      fixture.explain("shop/foo", data.explanation(foo, (made) => Object.assign(made, { ready: false, diagnoses: [wrong] })));
+      await watched.becomes((wanted) => document.querySelector(".problems .remedy code")?.textContent === wanted, command);
+    }
+  });
+}
+
 /** What can be used in the view, by a name. */
 function usable() {
   const all = document.querySelectorAll("a[href], button, input, select, [tabindex='0']");
@@ -572,6 +588,33 @@ export async function arcs_name_their_networks_and_paths(browser, fixture) {
       await watched.go(hash);
       await watched.says(text);
     }
+  });
+}
+
+export async function problem_of_one_provider_leaves_arcs_of_others_ready(browser, fixture) {
+  fixture.state = data.small();
+  const late = { reason: "Progressing", message: "member2 has no copy of it yet", remedy: "wait a moment" };
+  const [ready, partly, bad] = ["Ready", "Partly ready, changing or unknown", "Not ready"];
+  const of = (more) => {
+    const made = data.service("shop", "foo", [["member1", 2], ["member3", 2]], ["member2"]);
+    return { ...made, consumers: [{ ...made.consumers[0], ...more }] };
+  };
+  fixture.state.services = [of({})];
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    await watched.go("#/?as=list");
+    const is = async (more, wanted) => {
+      fixture.change({ services: [of(more)] });
+      await watched.becomes((wanted) => {
+        const rows = [...document.querySelectorAll(".list tbody tr")];
+        const state = (name) => rows.find((row) => row.cells[0].innerText.trim() === name)?.lastElementChild.innerText.trim();
+        return state("member1") === wanted[0] && state("member3") === wanted[1];
+      }, wanted);
+    };
+    await is({}, [ready, ready]);
+    await is({ endpoints: 2, ready: 2, missing: 2, missingOf: { member3: 2 }, problem: late, problemOf: ["member3"] }, [ready, bad]);
+    await is({ problem: late, problemOf: ["member3"] }, [ready, partly]);
+    await is({ problem: late }, [partly, partly]);
   });
 }
 

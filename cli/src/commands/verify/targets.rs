@@ -10,8 +10,10 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
+use serde_json::json;
 
 use super::paths::Paths;
+use super::probe::Path;
 use super::{MAX_NODES, MAX_SERVICES, VerifyError};
 use crate::args::WhatArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -23,6 +25,11 @@ use crate::term::exit::Failure;
 
 /// Maximum time of each request that connects to a member.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// Maximum size in bytes of the paths of one service, which are one argument of a pod. Linux
+/// executes nothing with an argument of more than 128 KiB (`MAX_ARG_STRLEN`).
+const MAX_ARGUMENT: usize = 96 * 1024;
+/// Maximum size in bytes of all paths of one pod. etcd stores no object of more than 1.5 MiB.
+const MAX_ARGUMENTS: usize = 1024 * 1024;
 
 /// Member with the user's rights, or the reason that it cannot be read.
 type Member = Result<ApiServer, String>;
@@ -273,6 +280,7 @@ impl Targets {
         if services.is_empty() {
             return Ok(Vec::new());
         }
+        bound(&mut services);
         let mut nodes = match each_node {
             true => nodes(member).await?.into_iter().map(Some).collect(),
             false => vec![None],
@@ -316,6 +324,44 @@ impl Targets {
     }
 }
 
+/// Removes the paths that do not fit into the arguments of a pod, and adds their number to the
+/// untried parts. Other paths precede those to endpoints. The first endpoint of a provider needs
+/// room for the path to the provider's answering pod, too.
+fn bound(services: &mut [(ServiceKey, Paths)]) {
+    let mut room = MAX_ARGUMENTS;
+    for (key, Paths { paths, untried }) in services {
+        let (all, of_service) = (paths.len(), room.min(MAX_ARGUMENT));
+        let mut left = of_service;
+        let mut served: BTreeSet<String> = BTreeSet::new();
+        for are_endpoints in [false, true] {
+            paths.retain(|path| {
+                let provider = match path {
+                    Path::Endpoint { provider, .. } => Some(provider),
+                    _ => None,
+                };
+                if provider.is_some() != are_endpoints {
+                    return true;
+                }
+                let is_first = provider.is_some_and(|one| !served.contains(one));
+                let size = (json!(path).to_string().len() + 1) * (1 + usize::from(is_first));
+                let rest = left.checked_sub(size);
+                if let Some(rest) = rest {
+                    left = rest;
+                    served.extend(provider.cloned());
+                }
+                rest.is_some()
+            });
+        }
+        room -= of_service - left;
+        let beyond = all - paths.len();
+        if beyond > 0 {
+            untried.push(format!(
+                "{beyond} paths of {key} do not fit into the arguments of a pod"
+            ));
+        }
+    }
+}
+
 /// Returns the consumers that are none of the members that the user chose.
 pub(super) fn left_out(consumers: &BTreeSet<String>, from: &[String]) -> BTreeSet<String> {
     let left_out = consumers.iter();
@@ -342,10 +388,10 @@ async fn nodes(member: &ApiServer) -> Result<Vec<String>, RequestError> {
 #[cfg(test)]
 pub(super) mod tests {
     use causeway::api::{SyncMode, labels};
-    use serde_json::json;
 
     use super::*;
     use crate::cluster::access::Side;
+    use crate::commands::verify::probe::{Port, Protocol};
     use crate::fixtures::{answering, cluster, condition, cross, service, synced};
 
     /// Targets in two members that cannot be read.
@@ -465,6 +511,54 @@ pub(super) mod tests {
             let from: Vec<_> = from.iter().map(|&one| one.to_owned()).collect();
             let left_out = left_out(&targets.possible_consumers(key), &from);
             assert!(left_out.iter().eq(expected), "{key} {from:?}: {left_out:?}");
+        }
+    }
+
+    /// Returns a service with a name, and an endpoint at each port of each provider.
+    fn provided(providers: usize, ports: u16) -> (ServiceKey, Paths) {
+        let endpoints = (0..providers).flat_map(|provider| {
+            (0..ports).map(move |port| Path::Endpoint {
+                provider: format!("provider{provider}"),
+                at: Port::new([10, 1, 0, 1], port, Protocol::Tcp),
+            })
+        });
+        let name = Path::Name {
+            name: "foo.shop".to_owned(),
+            expected: Vec::new(),
+        };
+        let paths = Paths {
+            paths: endpoints.chain([name]).collect(),
+            untried: Vec::new(),
+        };
+        (ServiceKey::new("shop", "foo"), paths)
+    }
+
+    #[test]
+    fn paths_beyond_the_arguments_of_a_pod_are_untried() {
+        for (services, providers, ports, all_fit) in [
+            (1, 40, 20, true),
+            (1, 100, 20, false),
+            // Each provider has an answering pod, too.
+            (1, 1000, 1, false),
+            (10, 40, 20, true),
+            (20, 40, 20, false),
+        ] {
+            let case = format!("{services} {providers} {ports}");
+            let before = vec![provided(providers, ports); services];
+            let mut after = before.clone();
+            bound(&mut after);
+            let arguments = after.iter().map(|(_, one)| json!(one.paths).to_string());
+            let sizes: Vec<_> = arguments.map(|one| one.len()).collect();
+            assert!(sizes.iter().all(|size| *size <= MAX_ARGUMENT), "{case}");
+            assert!(sizes.iter().sum::<usize>() <= MAX_ARGUMENTS, "{case}");
+            let first = after[0].1.paths.last();
+            assert!(matches!(first, Some(Path::Name { .. })), "{case}");
+            assert_eq!(after == before, all_fit, "{case}");
+            let (last, whole) = (&after[services - 1].1, &before[0].1);
+            let beyond = whole.paths.len() - last.paths.len();
+            let why = format!("{beyond} paths of shop/foo do not fit into the arguments of a pod");
+            let untried = (!all_fit).then_some(why);
+            assert_eq!(last.untried, Vec::from_iter(untried), "{case}");
         }
     }
 

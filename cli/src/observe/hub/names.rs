@@ -31,6 +31,8 @@ pub(crate) struct Names {
     requests: Store<ServiceKey, MultiClusterService>,
     /// Names that a service requests, or that its DNSEndpoint publishes.
     of: BTreeMap<ServiceKey, BTreeSet<String>>,
+    /// Services of each name in `of`.
+    holders: BTreeMap<String, BTreeSet<ServiceKey>>,
 }
 
 /// Result of the read of the lists.
@@ -53,6 +55,7 @@ impl Default for Names {
                 key_of(mcs).filter(|_| is_named)
             }),
             of: BTreeMap::new(),
+            holders: BTreeMap::new(),
         }
     }
 }
@@ -60,17 +63,30 @@ impl Default for Names {
 impl Names {
     /// Returns the services that request or publish one of `names`.
     fn sharing(&self, names: &BTreeSet<String>) -> BTreeSet<&ServiceKey> {
-        let sharing = self.of.iter().filter(|(_, of)| !of.is_disjoint(names));
-        sharing.map(|(key, _)| key).collect()
+        let holders = names.iter().filter_map(|name| self.holders.get(name));
+        holders.flatten().collect()
     }
 
     /// Records the names of a service. Returns its former names.
     fn set(&mut self, key: &ServiceKey, names: BTreeSet<String>) -> BTreeSet<String> {
-        let before = match names.is_empty() {
-            true => self.of.remove(key),
-            false => self.of.insert(key.clone(), names),
-        };
-        before.unwrap_or_default()
+        let before = self.of.remove(key).unwrap_or_default();
+        for name in &before {
+            let Some(holders) = self.holders.get_mut(name) else {
+                continue;
+            };
+            holders.remove(key);
+            if holders.is_empty() {
+                self.holders.remove(name);
+            }
+        }
+        for name in &names {
+            let holders = self.holders.entry(name.clone()).or_default();
+            holders.insert(key.clone());
+        }
+        if !names.is_empty() {
+            self.of.insert(key.clone(), names);
+        }
+        before
     }
 
     /// Returns the services with names.
