@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use causeway::target::{ProxyError, Target, Token, Transport, TransportError, TunnelFront};
@@ -19,7 +19,7 @@ use kube::config::KubeConfigOptions;
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
-use tokio::sync::{Mutex, OnceCell, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tower::Layer as _;
@@ -199,7 +199,7 @@ pub(crate) struct ApiServer {
     pub client: Client,
     pub config: Config,
     /// Namespaces of the hub that hold the members' credentials, read on first use.
-    pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
+    pub secret_namespaces: Arc<OnceLock<BTreeSet<String>>>,
     /// Front of causeway-tunnel on the hub that the user gives, or the last attempt to reach it.
     pub tunnel_front: Arc<Mutex<Option<FrontAttempt>>>,
     /// Kubeconfigs of members that the user gives, of the hub.

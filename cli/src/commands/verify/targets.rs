@@ -325,41 +325,71 @@ impl Targets {
 }
 
 /// Removes the paths that do not fit into the arguments of a pod, and adds their number to the
-/// untried parts. Other paths precede those to endpoints. The first endpoint of a provider needs
-/// room for the path to the provider's answering pod, too.
+/// untried parts. Paths other than those to endpoints come first, then an endpoint of each
+/// provider.
 fn bound(services: &mut [(ServiceKey, Paths)]) {
     let mut room = MAX_ARGUMENTS;
-    for (key, Paths { paths, untried }) in services {
-        let (all, of_service) = (paths.len(), room.min(MAX_ARGUMENT));
-        let mut left = of_service;
-        let mut served: BTreeSet<String> = BTreeSet::new();
-        for are_endpoints in [false, true] {
-            paths.retain(|path| {
-                let provider = match path {
-                    Path::Endpoint { provider, .. } => Some(provider),
-                    _ => None,
-                };
-                if provider.is_some() != are_endpoints {
-                    return true;
+    let ranked = services.iter().map(|(_, paths)| ranked(&paths.paths));
+    let mut ranked: Vec<_> = ranked.map(|paths| (MAX_ARGUMENT - 1, paths)).collect();
+    for rank in [Rank::Other, Rank::First, Rank::Further] {
+        for (left, paths) in &mut ranked {
+            for path in paths.iter_mut().filter(|path| path.rank == rank) {
+                path.fits = path.size <= room.min(*left);
+                if path.fits {
+                    *left -= path.size;
+                    room -= path.size;
                 }
-                let is_first = provider.is_some_and(|one| !served.contains(one));
-                let size = (json!(path).to_string().len() + 1) * (1 + usize::from(is_first));
-                let rest = left.checked_sub(size);
-                if let Some(rest) = rest {
-                    left = rest;
-                    served.extend(provider.cloned());
-                }
-                rest.is_some()
-            });
+            }
         }
-        room -= of_service - left;
-        let beyond = all - paths.len();
+    }
+    for ((key, Paths { paths, untried }), (_, ranked)) in services.iter_mut().zip(ranked) {
+        let beyond = ranked.iter().filter(|path| !path.fits).count();
+        let mut fits = ranked.into_iter().map(|path| path.fits);
+        paths.retain(|_| fits.next().unwrap_or_default());
         if beyond > 0 {
             untried.push(format!(
                 "{beyond} paths of {key} do not fit into the arguments of a pod"
             ));
         }
     }
+}
+
+/// Kind of a path, in the order in which paths get room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// Path to no endpoint.
+    Other,
+    /// Path to the first endpoint of a provider. It needs room for the path to the provider's
+    /// answering pod, too.
+    First,
+    /// Path to another endpoint.
+    Further,
+}
+
+/// Path that needs room in the arguments of a pod.
+struct Ranked {
+    rank: Rank,
+    /// Size in bytes.
+    size: usize,
+    fits: bool,
+}
+
+fn ranked(paths: &[Path]) -> Vec<Ranked> {
+    let mut providers = BTreeSet::new();
+    let ranked = paths.iter().map(|path| {
+        let rank = match path {
+            Path::Endpoint { provider, .. } if providers.insert(provider) => Rank::First,
+            Path::Endpoint { .. } => Rank::Further,
+            _ => Rank::Other,
+        };
+        let size = json!(path).to_string().len() + 1;
+        Ranked {
+            rank,
+            size: size * (1 + usize::from(rank == Rank::First)),
+            fits: false,
+        }
+    });
+    ranked.collect()
 }
 
 /// Returns the consumers that are none of the members that the user chose.
