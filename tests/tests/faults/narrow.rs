@@ -125,8 +125,14 @@ async fn exposed_slices_alone_are_sent_and_endpoints_stay() {
     assert_eq!(writes_since(consumer, mark).await, [""; 0]);
     space.grows(&mut addresses).await;
     let listed = lists_since(provider, restarted).await;
-    let are_named = listed.iter().all(|uri| uri.contains("service-name+in"));
-    assert!(are_named && !listed.is_empty(), "{listed:?}");
+    // Of the slices of Kubernetes those of a name, and all of other writers.
+    let is_narrow = |uri: &String| {
+        uri.contains("service-name+in+%28foo%29") || uri.contains("managed-by+notin")
+    };
+    assert!(
+        listed.len() == 2 && listed.iter().all(is_narrow),
+        "{listed:?}"
+    );
 
     annotate(&env, None, ALL).await;
     space.grows(&mut addresses).await;
