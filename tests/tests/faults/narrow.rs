@@ -130,7 +130,7 @@ async fn exposed_slices_alone_are_sent_and_endpoints_stay() {
         uri.contains("service-name+in+%28foo%29") || uri.contains("managed-by+notin")
     };
     assert!(
-        listed.len() == 2 && listed.iter().all(is_narrow),
+        !listed.is_empty() && listed.iter().all(is_narrow),
         "{listed:?}"
     );
 
