@@ -38,10 +38,12 @@ pub(crate) async fn may_read(hub: &ApiServer, namespace: &str) -> Result<bool, R
     }
     // Members are read at once, and none waits for the refusal of another.
     match allowed(hub).await {
-        Err(why) if why.is_missing_right() => match of_manifests(hub).await?.contains(namespace) {
-            true => Ok(true),
-            false => Err(why),
-        },
+        Err(why) if why.is_missing_right() => {
+            match namespace == KARMADA_NAMESPACE && karmada::is_served(hub).await? {
+                true => Ok(true),
+                false => Err(why),
+            }
+        }
         found => {
             let found = found?;
             let is_allowed = found.contains(namespace);
@@ -57,14 +59,9 @@ async fn allowed(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
         Err(RequestError::NotFound { .. }) => None,
         found => found?,
     };
-    match found.as_ref().and_then(given) {
-        Some(given) => Ok(given),
-        None => of_manifests(hub).await,
+    if let Some(given) = found.as_ref().and_then(given) {
+        return Ok(given);
     }
-}
-
-/// Returns the namespaces from which a controller without flags reads credentials.
-async fn of_manifests(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
     let of_karmada = karmada::is_served(hub).await?.then_some(KARMADA_NAMESPACE);
     let allowed = of_karmada.into_iter().chain([MEMBERS_NAMESPACE]);
     Ok(allowed.map(ToOwned::to_owned).collect())

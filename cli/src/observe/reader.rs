@@ -132,16 +132,14 @@ impl<V: View> Reader<'_, V> {
         K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
     {
         let events = pace::events(self.server, api, config);
-        self.follow_events(kind, events, || None, apply).await
+        self.follow_events(kind, events, apply).await
     }
 
-    /// Applies events until the first error. The result of `begin` is applied before the end of
-    /// each list.
+    /// Applies events until the first error.
     async fn follow_events<K: Send + 'static>(
         &self,
         kind: Kind,
         events: impl Stream<Item = Result<Event<K>, Broken>>,
-        begin: impl Fn() -> Option<Apply<V>>,
         apply: impl Fn(&mut V, Event<K>) -> Touched + Copy + Send + 'static,
     ) -> Broken {
         pin_mut!(events);
@@ -151,11 +149,9 @@ impl<V: View> Reader<'_, V> {
                 Err(broken) => return broken,
             };
             let is_done = matches!(event, Event::InitDone);
-            let begin = begin().filter(|_| is_done);
             self.send(move |view| {
-                let mut touched = begin.map(|begin| begin(view)).unwrap_or_default();
                 let is_listed = is_done && view.link().listed(kind);
-                touched.add(apply(view, event));
+                let mut touched = apply(view, event);
                 touched.link |= is_listed;
                 touched
             })
@@ -195,7 +191,6 @@ impl<V: View> Reader<'_, V> {
     where
         K: ClustersetKind,
     {
-        let apply = move |view: &mut V, event: Event<K>| part(view).apply(event);
         let serve = move |view: &mut V, served| {
             let touched = part(view).serve(served);
             Touched {
@@ -206,12 +201,20 @@ impl<V: View> Reader<'_, V> {
         loop {
             let unserved = match pace::served::<K>(self.server).await {
                 Ok(Some(version)) => {
-                    let begin = move || -> Option<Apply<V>> {
-                        Some(Box::new(move |view: &mut V| serve(view, Ok(Some(version)))))
+                    // The version counts from the end of the first list in it.
+                    let apply = move |view: &mut V, event: Event<K>| {
+                        let mut touched = match event {
+                            Event::InitDone => serve(view, Ok(Some(version))),
+                            _ => Touched::default(),
+                        };
+                        touched.add(part(view).apply(event));
+                        // Imports select no node ports.
+                        touched.node_needs &= kind == Kind::ServiceExport;
+                        touched
                     };
                     let follow = || {
                         let events = self.scope.events::<K>(self.server, version);
-                        self.follow_events(kind, events, begin, apply)
+                        self.follow_events(kind, events, apply)
                     };
                     match pace::relisting(follow).await.why {
                         why if why.is_missing_right() => Err(why),

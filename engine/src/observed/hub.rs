@@ -139,6 +139,17 @@ pub(crate) struct Lost {
 /// the Service and of the spec, and owners of Services make these lists.
 pub(crate) const LOST_PORTS_MAX: usize = 1024;
 
+/// Returns the last state of a Service, and the time at which a change loses its ports: `now`, or
+/// that at which the Service went with them.
+fn last_state<'a>(
+    present: Option<&'a ServiceView>,
+    gone: &'a Option<(ServiceView, TimePoint)>,
+    now: TimePoint,
+) -> Option<(&'a ServiceView, TimePoint)> {
+    let gone = gone.as_ref().map(|(service, since)| (service, *since));
+    present.map(|service| (service, now)).or(gone)
+}
+
 /// Notes a change of `spec.ports` or of the Service. If a further entry is missing after it, a port
 /// may be renamed in one of the two objects, and the ports that were exposed are retained. Any
 /// other change drops the ports that it removes from `spec.ports`. Beyond [`LOST_PORTS_MAX`] the
@@ -370,10 +381,8 @@ impl Hub {
             && stored != ports
         {
             let lost = self.lost.entry(key.clone()).or_default();
-            let gone = lost.service.as_ref();
-            let gone = gone.map(|(service, since)| (service, *since));
-            let present = self.services.get(&key).map(|service| (service, now));
-            if let Some((service, since)) = present.or(gone) {
+            let present = self.services.get(&key);
+            if let Some((service, since)) = last_state(present, &lost.service, now) {
                 let states = [(stored, service), (ports, service)];
                 note_lost_ports(&mut lost.ports, states, since);
             }
@@ -448,10 +457,8 @@ impl Hub {
         };
         if let Some(mcs) = self.multi_cluster_services.get(&key) {
             let lost = self.lost.entry(key.clone()).or_default();
-            let returned = lost.service.take();
-            let present = self.services.get(&key).map(|service| (service, now));
-            // Ports that went with their Service were lost when it was.
-            let old = present.or(returned.as_ref().map(|(service, since)| (service, *since)));
+            let gone = lost.service.take();
+            let old = last_state(self.services.get(&key), &gone, now);
             if let (Some(ports), Some((old, since))) = (mcs.ports(), old) {
                 let states = [(ports, old), (ports, &view)];
                 note_lost_ports(&mut lost.ports, states, since);

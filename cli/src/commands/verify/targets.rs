@@ -70,11 +70,11 @@ impl Targets {
             imported: BTreeMap::new(),
             unread: BTreeMap::new(),
         };
-        let served = targets.clusters.iter().filter(|one| one.takes_part());
-        let names: BTreeSet<_> = served.clone().map(|one| one.name_any()).collect();
-        if let Some(unserved) = what.from.iter().find(|one| !names.contains(*one)) {
+        let is_served = |name: &str| targets.cluster(name).is_some_and(Cluster::takes_part);
+        if let Some(unserved) = what.from.iter().find(|one| !is_served(one)) {
             return Err(targets.no_member(unserved).into());
         }
+        let served = targets.clusters.iter().filter(|one| one.takes_part());
         let members = served.map(|cluster| async {
             let name = cluster.name_any();
             let given = hub.members.or_by_name(&name);

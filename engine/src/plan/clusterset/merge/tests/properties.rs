@@ -177,7 +177,9 @@ proptest! {
         let nameless_is_there = unnamed(&ports).iter().any(|port| port.port.name.is_empty());
         for shape in exports.iter().flat_map(|export| &export.service.shape.ports) {
             let port = &shape.port;
-            let is_there = |other: &PortShape| other.port.id == port.id || as_named(&other.port) == as_named(port);
+            let is_there = |other: &PortShape| {
+                other.port.id == port.id || as_named(&other.port) == as_named(port)
+            };
             let is_taken = ports.iter().any(is_there) || port.name.is_empty() && nameless_is_there;
             prop_assert!(is_taken, "{port:?} is missing from {ports:?}");
         }
