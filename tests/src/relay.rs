@@ -124,7 +124,6 @@ async fn relay(
     {
         return;
     }
-    let is_new = *fault.borrow() == Fault::Frozen;
     let (mut ended, frozen) = (fault.clone(), frozen(fault.clone()));
     let ended = ended.wait_for(|fault| matches!(fault, Fault::Refused | Fault::Reset));
     let passing = async {
@@ -143,7 +142,7 @@ async fn relay(
         tokio::select! {
             _ = async { tokio::join!(requests, answers) } => {}
             // Neither side learns of it.
-            () = frozen, if !is_new => pending().await,
+            () = frozen => pending().await,
         }
     };
     let is_reset = tokio::select! {

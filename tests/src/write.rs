@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Deletes an object.
-pub async fn delete<K>(api: &Api<K>, name: &str)
+pub(crate) async fn delete<K>(api: &Api<K>, name: &str)
 where
     K: Clone + DeserializeOwned + Debug,
 {

@@ -1,5 +1,6 @@
 //! The connections of a proxy: bytes go back and forth as long as the fault lets them.
 
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,8 +56,7 @@ async fn ended(faults: &mut watch::Receiver<Fault>) -> Fault {
 async fn pump(stream: &mut TcpStream, near: DuplexStream, faults: watch::Receiver<Fault>) {
     let (mut from_client, mut to_client) = stream.split();
     let (mut from_server, mut to_server) = tokio::io::split(near);
-    let is_new = *faults.borrow() == Fault::Frozen;
-    let (mut sounds, frosts) = ([faults.clone(), faults.clone()], faults);
+    let (mut sounds, frozen) = ([faults.clone(), faults.clone()], frozen(faults));
     let [requests, answers] = &mut sounds;
     let carried = async {
         tokio::join!(
@@ -66,18 +66,18 @@ async fn pump(stream: &mut TcpStream, near: DuplexStream, faults: watch::Receive
     };
     tokio::select! {
         _ = carried => {}
-        () = frozen(frosts), if !is_new => std::future::pending().await,
+        () = frozen => pending().await,
     }
 }
 
-/// Waits until connections that stand are frozen.
-pub(crate) async fn frozen(mut faults: watch::Receiver<Fault>) {
-    if faults
-        .wait_for(|fault| *fault == Fault::Frozen)
-        .await
-        .is_err()
-    {
-        std::future::pending().await
+/// Returns a future that ends when the connections that stand now are frozen.
+pub(crate) fn frozen(mut faults: watch::Receiver<Fault>) -> impl Future<Output = ()> {
+    let is_new = *faults.borrow() == Fault::Frozen;
+    async move {
+        let is_frozen = |fault: &Fault| *fault == Fault::Frozen;
+        if is_new || faults.wait_for(is_frozen).await.is_err() {
+            pending().await
+        }
     }
 }
 

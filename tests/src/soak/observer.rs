@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 
 use crate::Cluster;
 use crate::soak::snapshot::{Key, Snapshot, ingress, is_copy, key, label};
+use crate::space::ready_of;
 
 /// Name of the hub among the clusters that are observed.
 const HUB: &str = "hub";
@@ -212,17 +213,10 @@ fn reported(object: &MultiClusterService) -> Copied {
 
 fn copied(slice: &EndpointSlice) -> Copied {
     let namespace = slice.metadata.namespace.clone().unwrap_or_default();
-    let is_ready = |conditions: &k8s_openapi::api::discovery::v1::EndpointConditions| {
-        conditions.ready.unwrap_or(true)
-    };
-    let ready = slice.endpoints.iter();
-    let ready = ready.filter(|endpoint| endpoint.conditions.as_ref().is_none_or(is_ready));
     Copied {
         version: slice.metadata.resource_version.clone(),
         service: (namespace, label(slice, labels::SERVICE_NAME).to_owned()),
-        addresses: ready
-            .flat_map(|endpoint| endpoint.addresses.clone())
-            .collect(),
+        addresses: ready_of([slice]).collect(),
     }
 }
 

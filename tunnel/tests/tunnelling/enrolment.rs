@@ -20,6 +20,7 @@ use causeway::process::Process;
 use causeway::process::certificate::authorities;
 use causeway_certs::{Authority, Leaf, RequestKey};
 use causeway_tests::Fleet;
+use causeway_tests::write::merge;
 use causeway_tunnel::agent::{Agent, Enrolment, Peers, Route};
 use causeway_tunnel::credentials::Credentials;
 use causeway_tunnel::digest::Digest;
@@ -30,10 +31,10 @@ use causeway_tunnel::splice::Shared;
 use causeway_tunnel::tunnel::Signer;
 use hyper_util::client::proxy::matcher::Matcher;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client, Config};
 use rustls::ClientConfig;
 use rustls::crypto::ring;
@@ -61,22 +62,10 @@ async fn fleet() -> &'static Fleet {
     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
     let start = async || {
         let fleet = Fleet::builder().members(1).start().await;
-        create_namespace(&Api::all(fleet.hub().client()), NAMESPACE).await;
+        fleet.hub().create_namespace(NAMESPACE).await;
         fleet
     };
     FLEET.get_or_init(start).await
-}
-
-async fn create_namespace(namespaces: &Api<Namespace>, name: &str) {
-    let namespace = Namespace {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
-        ..Namespace::default()
-    };
-    let created = namespaces.create(&PostParams::default(), &namespace).await;
-    created.expect("a namespace");
 }
 
 /// The authorities of a hub, and a member of this name alone.
@@ -166,9 +155,9 @@ impl Stage {
 
     /// Creates the Secret of the agent in the member, in a namespace of its own.
     async fn agent_secret(&self) -> Api<Secret> {
-        let client = self.fleet.member("member1").client();
-        create_namespace(&Api::all(client.clone()), self.name.as_str()).await;
-        let secrets = Api::<Secret>::namespaced(client, self.name.as_str());
+        let member = self.fleet.member("member1");
+        member.create_namespace(self.name.as_str()).await;
+        let secrets = Api::<Secret>::namespaced(member.client(), self.name.as_str());
         self.apply_file(&secrets, TOKEN_OF_EDGE).await;
         secrets
     }
@@ -341,9 +330,7 @@ async fn agent_that_ended_before_it_stored_enrols_again_with_its_key() {
     // The key is stored, and the answer is lost.
     let key = RequestKey::new().expect("a key");
     let patch = json!({"stringData": {"tls.key": key.pem()}});
-    let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
-    let patched = secrets.patch(SECRET, &parameters, &patch).await;
-    patched.expect("it is stored");
+    merge(&secrets, SECRET, patch).await;
     let request = key.request().expect("a request");
     let (status, _) = enrol(&stage, &replica, ["crashes", TOKEN_OF_EDGE], &request).await;
     assert_eq!(status, 200);
@@ -395,10 +382,7 @@ async fn used_token_is_one_event_of_all_replicas() {
     // Used precedes expired.
     let past = (Timestamp::now() - MINUTE).to_string();
     let patch = json!({"stringData": {EXPIRES: past}});
-    let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
-    let (secrets, name) = (stage.secrets(), bootstrap_name(&stage.name));
-    let patched = secrets.patch(&name, &parameters, &patch).await;
-    patched.expect("it is patched");
+    merge(&stage.secrets(), &bootstrap_name(&stage.name), patch).await;
     present(&replicas[0], 3).await;
 
     let events = Api::<Event>::namespaced(stage.fleet.hub().client(), "default");
@@ -621,9 +605,7 @@ async fn late_save_of_a_certificate_keeps_the_token_of_a_new_file() {
     })
     .await;
     // Nobody may change the data: the next certificate cannot be stored.
-    let patch = Patch::Merge(json!({"immutable": true}));
-    let patched = secrets.patch(SECRET, &PatchParams::default(), &patch).await;
-    patched.expect("it is immutable");
+    merge(&secrets, SECRET, json!({"immutable": true})).await;
     let before = outcome(&replica, "renewed");
     eventually("it is renewed", || outcome(&replica, "renewed") > before).await;
 
@@ -671,9 +653,7 @@ async fn agent_of_a_member_joined_again_enrols_by_the_token_of_the_new_file() {
     let token = "a-token-of-the-second-join";
     stage.invite(token, MINUTE).await;
     let patch = json!({"stringData": {TOKEN: token}});
-    let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
-    let patched = secrets.patch(SECRET, &parameters, &patch).await;
-    patched.expect("the new file is applied");
+    merge(&secrets, SECRET, patch).await;
     eventually("it is enrolled", || outcome(&replica, "enrolled") == 2).await;
     eventually("it is renewed", || outcome(&replica, "renewed") >= 1).await;
     assert_eq!(stored(&secrets, TOKEN).await, None);

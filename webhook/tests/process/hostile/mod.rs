@@ -34,6 +34,8 @@ fn summary(answer: &Answer) -> String {
     if answer.code != 200 {
         let status = [&body["kind"], &body["apiVersion"], &body["status"]];
         assert_eq!(status, ["Status", "v1", "Failure"], "{answer:?}");
+        let head = answer.head.to_lowercase();
+        assert!(head.contains("content-type: application/json"), "{head}");
         assert!(body["reason"].is_string(), "{answer:?}");
         assert_eq!(body["code"], answer.code, "{answer:?}");
         return format!("{} {}", answer.code, text(&body["message"]));
