@@ -38,9 +38,13 @@ async fn refused_event_is_retried_and_another_note_is_another_event() {
         .create(env.hub(), &space)
         .await;
 
-    proxy.set(Fault::Withholds(&["events"]));
     let foo = multi_cluster_service("foo").providers(["member1"]);
-    foo.consumers(["first"]).create(&space).await;
+    foo.consumers(["member1"]).create(&space).await;
+    space.says("foo", "ServiceApplied", "True|").await;
+
+    // The fault ends the watches of the hub too: the Service is known before.
+    proxy.set(Fault::Withholds(&["events"]));
+    consume(&space, "first").await;
     let failed = "False|ServiceAppliedFailed|";
     let first = space.says("foo", "ServiceApplied", failed).await;
     throughout("no event is taken", UNANSWERED, async || {
