@@ -14,7 +14,7 @@ pub struct Conversion {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConversionKind {
-    /// Empty, like its successor.
+    /// Empty, like its successor; or a range without a list, which nobody wrote.
     Dropped,
     /// Empty, unlike its successor.
     Ineffective,
@@ -38,7 +38,7 @@ impl Conversion {
     }
 
     /// Returns the warning about the conversion. An empty field without a filled successor needs
-    /// none.
+    /// none, nor does a range without a list.
     pub fn warning(&self) -> Option<String> {
         let (old, new) = (self.field.path(), self.field.successor().path());
         let done = match self.kind {
@@ -97,15 +97,13 @@ fn convert_into(
         .filter(|field| field.successor() == successor && field.is_present(spec))
         .partition(|field| !field.names(spec).is_empty());
     let conversion = |kind| move |field| Conversion { field, kind };
-    let without_clusters = match successor.names(spec).is_empty() {
-        true => ConversionKind::Dropped,
-        false => ConversionKind::Ineffective,
-    };
+    let is_successor_empty = successor.names(spec).is_empty();
     conversions.extend(empty.iter().map(|field| Conversion {
         field: *field,
         kind: match field.is_ignored(spec) {
             true => ConversionKind::Ignored,
-            false => without_clusters,
+            false if is_successor_empty || field.is_bare(spec) => ConversionKind::Dropped,
+            false => ConversionKind::Ineffective,
         },
     }));
     if let Some(kind) = conversion_kind(successor, &filled, spec, stored) {

@@ -117,6 +117,13 @@ impl ClusterField {
         !self.has_effect(spec) && !self.written(spec).is_empty()
     }
 
+    /// Whether the field is a range without a list, as every program sends it that uses Karmada's
+    /// types: `Range` of its `MultiClusterServiceSpec` is no pointer, and Go never omits it.
+    pub(super) fn is_bare(self, spec: &MultiClusterServiceSpec) -> bool {
+        let list = spec.range.as_ref().map(|range| &range.cluster_names);
+        self == Self::Range && list == Some(&None)
+    }
+
     /// Whether a deprecated field is present. Its successor always is.
     pub(super) fn is_present(self, spec: &MultiClusterServiceSpec) -> bool {
         match self {

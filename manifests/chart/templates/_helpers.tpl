@@ -128,6 +128,7 @@ rules:
     resources: [multiclusterservices]
     scope: Namespaced
 # Nothing that only removes a finalizer, edits another annotation or concerns an object that is going depends on the webhook.
+# A range without clusters, which Karmada's webhook adds to every object that has none, is no change.
 matchConditions:
   - name: created-or-not-being-deleted
     expression: request.operation == 'CREATE' || !has(oldObject.metadata.deletionTimestamp)
@@ -135,7 +136,10 @@ matchConditions:
     expression: >-
       request.operation == 'CREATE'
       || has(object.spec) != has(oldObject.spec)
-      || (has(object.spec) && object.spec != oldObject.spec)
+      || (has(object.spec)
+      && (object.spec.exists(field, field != 'range' && object.spec[?field] != oldObject.spec[?field])
+      || oldObject.spec.exists(field, field != 'range' && !(field in object.spec))
+      || object.spec.?range.?clusterNames != oldObject.spec.?range.?clusterNames))
       || has(object.metadata.labels) != has(oldObject.metadata.labels)
       || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)
       || ['mcs.causeway.dev/prefer', 'mcs.causeway.dev/min-ready', 'mcs.causeway.dev/unreachable',

@@ -203,9 +203,15 @@ fn deprecated_fields_become_their_successors() {
             vec![ineffective(provision, providers)],
         ),
         (
-            json!({"range": {}, "consumerClusters": list(&["a"])}),
+            json!({"range": {"clusterNames": []}, "consumerClusters": list(&["a"])}),
             json!({"consumerClusters": list(&["a"])}),
             vec![ineffective(range, consumers)],
+        ),
+        // Karmada's webhook adds it to each object that has none.
+        (
+            json!({"range": {}, "consumerClusters": list(&["a"])}),
+            json!({"consumerClusters": list(&["a"])}),
+            vec![],
         ),
         (
             json!({"range": {"clusterNames": []}, "serviceProvisionClusters": []}),
