@@ -56,6 +56,19 @@ fn the_workflow_makes_what_the_makefile_has() {
 }
 
 #[test]
+fn each_commit_of_main_has_a_run_of_its_own() {
+    let workflow = read(WORKFLOW);
+    let group = workflow
+        .pointer("/concurrency/group")
+        .and_then(Value::as_str);
+    let group = group.expect("a group");
+    assert!(
+        group.contains("'pull_request' && github.ref || github.run_id"),
+        "{group}"
+    );
+}
+
+#[test]
 fn a_release_is_made_when_all_else_is_green() {
     let jobs = jobs();
     let needs = |name: &str| {
