@@ -28,7 +28,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
 
-use self::copies::Copies;
+use self::copies::{Copies, CopyId};
 use self::events::Events;
 use self::path_state::PathState;
 use self::report::Reports;
@@ -227,15 +227,13 @@ impl Paths {
             }
         }
         for (source, copy, change) in changes {
-            let others = match change {
-                Change::Delete => self.copies.substitutes(&copy),
-                Change::Lower | Change::Raise => self.copies.others(&copy),
-            };
-            let has_other = others.into_iter().any(good);
             let done = match change {
-                Change::Lower => lower::lower(&self.client, &copy, has_other).await,
+                Change::Lower => self.lower(&copy, good).await,
                 Change::Raise => lower::raise(&self.client, &copy).await,
-                Change::Delete => lower::delete(&self.client, &copy, has_other).await,
+                Change::Delete => {
+                    let has_other = self.copies.substitutes(&copy).into_iter().any(good);
+                    lower::delete(&self.client, &copy, has_other).await
+                }
             };
             match done {
                 Ok(true) => {
@@ -253,5 +251,29 @@ impl Paths {
             let uid = self.reports.uid(source);
             self.events.changed(source, uid, slices, change).await;
         }
+    }
+
+    /// Lowers a copy if the service has other endpoints: ready ones of a cluster with a `good` path
+    /// or of this cluster, or else standby ones of clusters with a good path, which become ready.
+    /// Returns whether the copy changed.
+    async fn lower(
+        &self,
+        copy: &CopyId,
+        good: impl Fn(&ClusterName) -> bool,
+    ) -> Result<bool, String> {
+        let mut has_other = self.copies.others(copy).into_iter().any(&good);
+        if !has_other && !lower::has_own(&self.client, copy, None).await? {
+            for standby in self.copies.standby(copy).filter(|one| good(&one.source)) {
+                if lower::promote(&self.client, standby).await? {
+                    self.metrics.changed_copy(Change::Raise.role());
+                    tracing::info!(copy = %standby, change = "ready", "copy changed, no hub did");
+                }
+                has_other = true;
+            }
+            if !has_other {
+                return Ok(false);
+            }
+        }
+        lower::lower(&self.client, copy).await
     }
 }

@@ -42,6 +42,8 @@ struct Copy {
     /// Whether an endpoint serves, according to its conditions.
     serves: bool,
     has_ready: bool,
+    /// Whether the controller made its ready endpoints standby endpoints.
+    is_standby: bool,
     is_lowered: bool,
     /// Whether its Service is headless. DNS has no standby endpoints.
     is_headless: bool,
@@ -143,12 +145,25 @@ impl Copies {
     }
 
     fn others_that(&self, copy: &CopyId, is: impl Fn(&Copy) -> bool) -> Vec<&ClusterName> {
-        let others = self.all.values().filter(|other| {
+        let others = self.of_others(copy);
+        let others = others.filter(|other| other.has_ready && is(other));
+        others.map(|other| &other.id.source).collect()
+    }
+
+    /// Lists the copies from other clusters of the service of a copy whose endpoints are standby
+    /// endpoints by the controller: those of a lower preference.
+    pub(super) fn standby(&self, copy: &CopyId) -> impl Iterator<Item = &CopyId> {
+        let others = self.of_others(copy).filter(|other| other.is_standby);
+        others.map(|other| &other.id)
+    }
+
+    /// Lists the copies from other clusters of the service of a copy.
+    fn of_others(&self, copy: &CopyId) -> impl Iterator<Item = &Copy> {
+        self.all.values().filter(move |other| {
             let id = &other.id;
             let is_same = (&id.namespace, &id.service) == (&copy.namespace, &copy.service);
-            is_same && id.source != copy.source && other.has_ready && is(other)
-        });
-        others.map(|other| &other.id.source).collect()
+            is_same && id.source != copy.source
+        })
     }
 }
 
@@ -210,6 +225,7 @@ fn read(slice: &EndpointSlice, (namespace, name): &(String, String)) -> Option<C
         targets,
         serves,
         has_ready: has_ready(slice),
+        is_standby: serves && !has_ready(slice) && has(labels::STANDBY) && !has(labels::LOWERED),
         is_lowered: has(labels::LOWERED),
         is_headless: labels.contains_key(labels::HEADLESS_SERVICE),
     })
@@ -370,6 +386,31 @@ mod tests {
             all.targets(0, &bad)[&name("three")],
             [address("10.0.0.3:80")]
         );
+    }
+
+    #[test]
+    fn standby_copies_are_those_of_the_controller_that_serve() {
+        let down = |address: &str, serving: bool, marks: Value| {
+            let conditions = json!({"ready": false, "serving": serving, "terminating": true});
+            json!({
+                "metadata": {"annotations": marks},
+                "endpoints": [{"addresses": [address], "conditions": conditions}],
+            })
+        };
+        let standby = || json!({labels::STANDBY: "true"});
+        let lowered = json!({labels::STANDBY: "true", labels::LOWERED: "causeway-agent"});
+        let all = copies([
+            slice("a", "one", 0..1, json!({})),
+            slice("b", "two", 0..0, down("10.0.0.2", true, standby())),
+            slice("c", "three", 0..0, down("10.0.0.3", false, standby())),
+            slice("d", "four", 0..0, down("10.0.0.4", true, json!({}))),
+            slice("e", "five", 0..0, down("10.0.0.5", true, lowered)),
+            slice("f", "one", 0..0, down("10.0.0.6", true, standby())),
+        ]);
+        let one = all.ready(&name("one")).next().expect("a copy");
+        assert!(all.others(&one).is_empty());
+        let standby: Vec<_> = all.standby(&one).map(|copy| &copy.source).collect();
+        assert_eq!(standby, [&name("two")]);
     }
 
     #[test]

@@ -17,16 +17,21 @@ use super::copies::{CopyId, Offer, has_ready};
 /// Maximum number of slices of a service that are read.
 const MOST_SLICES: u32 = 500;
 
-/// Makes standby endpoints of the ready endpoints of a copy, if the service has others: those of
-/// `has_other`, or pods of this cluster. Returns whether the copy changed.
+/// Makes standby endpoints of the ready endpoints of a copy. Returns whether the copy changed.
 ///
 /// # Errors
 /// Refusal of the API server.
-pub(super) async fn lower(client: &Client, copy: &CopyId, has_other: bool) -> Result<bool, String> {
-    if !has_other && !has_own(client, copy, None).await? {
-        return Ok(false);
-    }
+pub(super) async fn lower(client: &Client, copy: &CopyId) -> Result<bool, String> {
     change(client, copy, lowering).await
+}
+
+/// Makes the endpoints of a copy ready that the controller made standby endpoints. Returns whether
+/// the copy changed.
+///
+/// # Errors
+/// Refusal of the API server.
+pub(super) async fn promote(client: &Client, copy: &CopyId) -> Result<bool, String> {
+    change(client, copy, promotion).await
 }
 
 /// Makes the endpoints of a copy ready again that were lowered. Returns whether the copy changed.
@@ -75,9 +80,16 @@ fn deletable(slice: &EndpointSlice) -> Option<Preconditions> {
     })
 }
 
-/// Whether the service has ready endpoints in this cluster that are no copies, in a slice that
-/// covers what would be `lost`.
-async fn has_own(client: &Client, copy: &CopyId, lost: Option<&Offer>) -> Result<bool, String> {
+/// Whether the service of a copy has ready endpoints in this cluster that are no copies, in a slice
+/// that covers what would be `lost`.
+///
+/// # Errors
+/// Refusal of the API server.
+pub(super) async fn has_own(
+    client: &Client,
+    copy: &CopyId,
+    lost: Option<&Offer>,
+) -> Result<bool, String> {
     let slices = Api::<EndpointSlice>::namespaced(client.clone(), &copy.namespace);
     let own = format!("{}={},!{}", labels::SERVICE_NAME, copy.service, labels::HUB);
     let own = ListParams::default().labels(&own).limit(MOST_SLICES);
@@ -199,15 +211,10 @@ fn raising(slice: &EndpointSlice) -> Option<Vec<Value>> {
     let annotations = slice.metadata.annotations.as_ref()?;
     let (_, lowered) = annotations.get(labels::LOWERED)?.split_once(OF).unzip();
     let lowered: Option<HashSet<&str>> = lowered.map(|numbers| numbers.split(',').collect());
-    let raised = |number: usize, conditions: [Option<bool>; 3]| match conditions {
-        _ if lowered
-            .as_ref()
-            .is_some_and(|all| !all.contains(&*number.to_string())) =>
-        {
-            None
-        }
-        [Some(false), Some(true), Some(true)] => Some([true, true, false]),
-        _ => None,
+    let raised = |number: usize, conditions: [Option<bool>; 3]| {
+        let numbers = lowered.as_ref();
+        let is_own = numbers.is_none_or(|all| all.contains(&*number.to_string()));
+        is_own.then(|| of_standby(conditions)).flatten()
     };
     let own = [labels::STANDBY, labels::LOWERED];
     let own = own
@@ -218,6 +225,18 @@ fn raising(slice: &EndpointSlice) -> Option<Vec<Value>> {
         raised,
         own.map(|name| json!({"op": "remove", "path": annotation(name)})),
     )
+}
+
+/// Returns the operations that make the standby endpoints of a copy ready.
+fn promotion(slice: &EndpointSlice) -> Option<Vec<Value>> {
+    slice.metadata.annotations.as_ref()?.get(labels::STANDBY)?;
+    let no_standby = json!({"op": "remove", "path": annotation(labels::STANDBY)});
+    operations(slice, |_, conditions| of_standby(conditions), [no_standby])
+}
+
+/// Returns the conditions of a standby endpoint that becomes ready; `None` of any other endpoint.
+fn of_standby(conditions: [Option<bool>; 3]) -> Option<[bool; 3]> {
+    (conditions == [Some(false), Some(true), Some(true)]).then_some([true, true, false])
 }
 
 #[cfg(test)]
@@ -294,11 +313,21 @@ mod tests {
     }
 
     #[test]
-    fn copies_that_the_controller_lowered_are_not_raised() {
-        let mut standby = slice(&[json!({"ready": false, "serving": true, "terminating": true})]);
+    fn copies_that_the_controller_lowered_are_promoted_and_not_raised() {
+        let mut standby = slice(&[
+            json!({"ready": false, "serving": true, "terminating": true}),
+            json!({"ready": false, "serving": false, "terminating": true}),
+        ]);
+        assert_eq!(promotion(&read(&standby)), None);
         standby["metadata"]["annotations"][labels::STANDBY] = json!("true");
         assert_eq!(raising(&read(&standby)), None);
         assert_eq!(lowering(&read(&standby)), None);
+        let promoted = patched(&standby, promotion(&read(&standby)).expect("a change"));
+        let ready = json!({"ready": true, "serving": true, "terminating": false});
+        assert_eq!(promoted["endpoints"][0]["conditions"], ready);
+        assert_eq!(promoted["endpoints"][1], standby["endpoints"][1]);
+        assert_eq!(promoted["metadata"], slice(&[])["metadata"]);
+        assert_eq!(promotion(&read(&promoted)), None);
     }
 
     #[test]
