@@ -106,9 +106,8 @@ async fn stands_by(space: &Space<'_>, consumer: &Cluster, provider: &str, expect
                 .map(String::as_str)
                 == Some(provider)
         });
-        let annotations = copy
-            .and_then(|copy| copy.metadata.annotations)
-            .unwrap_or_default();
+        let copy = copy.ok_or("no copy of it")?;
+        let annotations = copy.metadata.annotations.unwrap_or_default();
         let is_standby = annotations.contains_key(labels::STANDBY);
         (is_standby == expected)
             .then(|| annotations.contains_key(labels::LOWERED))
