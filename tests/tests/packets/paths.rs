@@ -282,3 +282,35 @@ async fn path_that_fails_moves_clients_with_and_without_a_hub() {
     let exit = agent.exited(Duration::from_secs(5)).await;
     assert!(exit.success(), "{exit:?}");
 }
+
+#[ignore = "slow: make test ALL=1"]
+#[tokio::test]
+async fn standby_cluster_serves_where_the_preferred_path_fails_without_a_hub() {
+    if !packets() {
+        return;
+    }
+    let env = started(Fleet::builder().members(3).packets()).await;
+    let story = Story::begin(&env).await;
+    let consumer = story.consumer;
+    let clocks = Clocks::new(env.fleet.directory());
+    let _agent = start_agent(&env, consumer, &clocks).await;
+    let prefer = format!("{}=cluster/member1, cluster/member2", labels::PREFER);
+    let prefer = ["annotate", "mcs", "foo", prefer.as_str()];
+    story.space.kubectl(env.fleet.hub(), prefer).await;
+    assert!(!stands_by(&story.space, consumer, "member2", true).await);
+    for source in ["member1", "member2"] {
+        reports(consumer, source, "good").await;
+    }
+
+    env.controller.process().end().await;
+    let without_hub = story.cut(&env).await;
+    assert!(without_hub < Duration::from_secs(60), "{without_hub:?}");
+    let ready = story.space.ready_addresses(consumer, "foo").await;
+    assert_eq!(ready, [story.pods[1].ip()]);
+
+    // The hub is back: it decides.
+    run(consumer, &MEND).await;
+    env.controller.restart().await;
+    assert!(!stands_by(&story.space, consumer, "member1", false).await);
+    assert!(!stands_by(&story.space, consumer, "member2", true).await);
+}
