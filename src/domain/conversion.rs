@@ -14,7 +14,7 @@ pub struct Conversion {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConversionKind {
-    /// Empty, like its successor; or a range without a list, which nobody wrote.
+    /// Empty, like its successor; or a range without a list.
     Dropped,
     /// Empty, unlike its successor.
     Ineffective,

@@ -120,8 +120,8 @@ impl ClusterField {
     /// Whether the field is a range without a list, as every program sends it that uses Karmada's
     /// types: `Range` of its `MultiClusterServiceSpec` is no pointer, and Go never omits it.
     pub(super) fn is_bare(self, spec: &MultiClusterServiceSpec) -> bool {
-        let list = spec.range.as_ref().map(|range| &range.cluster_names);
-        self == Self::Range && list == Some(&None)
+        let range = spec.range.as_ref();
+        self == Self::Range && range.is_some_and(|range| range.cluster_names.is_none())
     }
 
     /// Whether a deprecated field is present. Its successor always is.

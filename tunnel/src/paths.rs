@@ -237,9 +237,8 @@ impl Paths {
             };
             match done {
                 Ok(true) => {
-                    self.metrics.changed_copy(change.role());
+                    self.note_changed(&copy, change);
                     *counts.entry((source, change)).or_default() += 1;
-                    tracing::info!(%copy, change = change.role(), "copy changed, no hub did");
                 }
                 Ok(false) => {}
                 Err(error) => {
@@ -265,8 +264,7 @@ impl Paths {
         if !has_other && !lower::has_own(&self.client, copy, None).await? {
             for standby in self.copies.standby(copy).filter(|one| good(&one.source)) {
                 if lower::promote(&self.client, standby).await? {
-                    self.metrics.changed_copy(Change::Raise.role());
-                    tracing::info!(copy = %standby, change = "ready", "copy changed, no hub did");
+                    self.note_changed(standby, Change::Raise);
                 }
                 has_other = true;
             }
@@ -275,5 +273,10 @@ impl Paths {
             }
         }
         lower::lower(&self.client, copy).await
+    }
+
+    fn note_changed(&self, copy: &CopyId, change: Change) {
+        self.metrics.changed_copy(change.role());
+        tracing::info!(%copy, change = change.role(), "copy changed, no hub did");
     }
 }

@@ -225,7 +225,7 @@ fn read(slice: &EndpointSlice, (namespace, name): &(String, String)) -> Option<C
         targets,
         serves,
         has_ready: has_ready(slice),
-        is_standby: serves && !has_ready(slice) && has(labels::STANDBY) && !has(labels::LOWERED),
+        is_standby: serves && has(labels::STANDBY) && !has(labels::LOWERED),
         is_lowered: has(labels::LOWERED),
         is_headless: labels.contains_key(labels::HEADLESS_SERVICE),
     })
