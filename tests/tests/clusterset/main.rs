@@ -34,7 +34,6 @@ mod namespaces;
 mod near;
 mod ports;
 mod problems;
-mod sentences;
 mod slices;
 mod turn;
 

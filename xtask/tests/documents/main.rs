@@ -12,4 +12,5 @@ mod doc_comments;
 mod forge;
 mod pages;
 mod prose;
+mod tables;
 mod words;

@@ -1,19 +1,29 @@
-//! The tables of the KEP's sentences and of causeway's own promises name tests that are there.
+//! The tables of the KEP's sentences and of causeway's own promises name tests that exist.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use causeway_tests::repository;
 
-/// `path::name` of each test in the third column of the table.
-fn named(document: &str) -> Vec<(String, String)> {
+/// The code spans in the third column of a table.
+fn held_by(document: &str) -> Vec<String> {
     let rows = document.lines().filter(|line| line.starts_with("| "));
     let cells = rows.filter_map(|row| row.split(" | ").nth(2));
-    let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    let tests = quoted.filter_map(|text| text.split_once("::"));
-    tests
-        .map(|(path, name)| (path.to_owned(), name.to_owned()))
-        .collect()
+    let spans = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    spans.map(str::to_owned).collect()
+}
+
+/// What is wrong with a code span that is to name a test as `path::name`: no such file, or no such
+/// test. A span that names something else is right, unless it reads like a test without its file.
+fn fault(span: &str) -> Option<String> {
+    let Some((path, name)) = span.split_once("::") else {
+        let is_test = span.matches('_').count() > 1;
+        return is_test.then(|| format!("{span} has no file before it"));
+    };
+    match std::fs::read_to_string(repository().join(path)) {
+        Ok(source) if tests_of(&source).contains(name) => None,
+        Ok(_) => Some(format!("{path} has no test {name}")),
+        Err(error) => Some(format!("{path} cannot be read: {error}")),
+    }
 }
 
 /// The functions of a file that are run as tests: those under `#[test]` or `#[tokio::test]`,
@@ -44,17 +54,28 @@ fn read(table: &str) -> String {
 }
 
 #[test]
-fn every_test_that_a_table_names_is_there() {
+fn every_test_that_a_table_names_exists() {
     for (table, least) in TABLES {
-        let named = named(&read(table));
-        assert!(named.len() > least, "{table}: {} tests", named.len());
-        for (path, name) in named {
-            let file: &Path = path.as_ref();
-            let source = std::fs::read_to_string(repository().join(file))
-                .unwrap_or_else(|e| panic!("{table} names {path}, which cannot be read: {e}"));
-            let is_there = tests_of(&source).contains(&name);
-            assert!(is_there, "{table}: {path} has no test {name}");
-        }
+        let spans = held_by(&read(table));
+        let tests = spans.iter().filter(|span| span.contains("::")).count();
+        assert!(tests > least, "{table}: {tests} tests");
+        let faults: Vec<_> = spans.iter().filter_map(|span| fault(span)).collect();
+        assert_eq!(faults, Vec::<String>::new(), "{table}");
+    }
+}
+
+#[test]
+fn a_test_that_does_not_exist_is_found() {
+    let here = "xtask/tests/documents/tables.rs";
+    let row = format!("| Promise | Section | `{here}::a_test_that_does_not_exist_is_found` |");
+    assert_eq!(fault(&held_by(&row)[0]), None);
+    assert_eq!(fault("cluster.local"), None);
+    for wrong in [
+        format!("{here}::held_by"),
+        "xtask/tests/none.rs::held_by".to_owned(),
+        "a_test_that_does_not_exist_is_found".to_owned(),
+    ] {
+        assert!(fault(&wrong).is_some(), "{wrong}");
     }
 }
 
