@@ -19,7 +19,9 @@ use crate::api::cluster_profile::ClusterAccess;
 use crate::api::{Cluster, ClusterSpec, labels};
 use crate::domain::{ClusterName, NameError};
 
-pub use self::proxy::{PROXY_CA_BUNDLE, Proxy, ProxyError, TunnelFront, TunnelFrontError};
+pub use self::proxy::{
+    CONNECT_TIMEOUT, PROXY_CA_BUNDLE, Proxy, ProxyError, TunnelFront, TunnelFrontError,
+};
 pub use self::transport::{Requests, Transport, TransportError};
 
 mod pinned;

@@ -8,6 +8,7 @@ use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::kubeconfig::{self, AccessError};
+use crate::target::CONNECT_TIMEOUT;
 
 /// Time after which the API server ends a watch: the default of kube and client-go.
 pub const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
@@ -16,7 +17,6 @@ pub const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
 /// healthy watch ends.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Address of the hub and credentials for it.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,6 +32,8 @@ use crate::domain::ClusterName;
 /// The key of the Secret with the certificates by which an https:// proxy is verified.
 pub const PROXY_CA_BUNDLE: &str = "proxyCaBundle";
 
+/// Maximum time until a connection is made, with its TLS.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest head of an answer to CONNECT, in bytes.
 const ANSWER_HEAD: usize = 16 * 1024;
 /// The most values in `spec.proxyHeader`.
@@ -387,10 +390,12 @@ impl Proxy {
     }
 }
 
-/// Returns a connector of TCP, for addresses of any scheme.
+/// Returns a connector of TCP, for addresses of any scheme. The addresses of a name share the time,
+/// so that the others follow one that does not answer.
 pub(super) fn direct() -> HttpConnector {
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
+    direct.set_connect_timeout(Some(CONNECT_TIMEOUT));
     direct
 }
 

@@ -155,14 +155,20 @@ pub(super) async fn dial_as(
 
 /// Connects to the host and port of a URI, by the proxy of the environment if there is one for it.
 async fn connect(peers: &Peers, uri: &Uri, limits: &Limits) -> Result<TcpStream, DialError> {
-    let socket = timeout(limits.dial, connect_by_proxy(peers, uri)).await??;
+    let socket = timeout(limits.dial, connect_by_proxy(peers, uri, limits)).await??;
     prepare(&socket)?;
     Ok(socket)
 }
 
-async fn connect_by_proxy(peers: &Peers, uri: &Uri) -> Result<TcpStream, DialError> {
+async fn connect_by_proxy(
+    peers: &Peers,
+    uri: &Uri,
+    limits: &Limits,
+) -> Result<TcpStream, DialError> {
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
+    // The addresses of a name share the time, so that the others follow one that does not answer.
+    direct.set_connect_timeout(Some(limits.dial));
     let Some(proxy) = peers.proxies.intercept(uri) else {
         let connected = direct.oneshot(uri.clone()).await;
         let connected = connected.map_err(|why| DialError::Tcp(why.into()));
