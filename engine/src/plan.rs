@@ -245,6 +245,7 @@ impl Native<'_> {
             members,
             exposed: exposed.map(|shape| shape.port.clone()).collect(),
             problem: self.exposed.problem.clone(),
+            on_hold: self.exposed.is_unknown,
             placement,
             again_at: ends.into_iter().flatten().min(),
             uses,

@@ -19,6 +19,8 @@ pub(crate) struct ListEvidence {
     pub term: Term,
     /// Failure of the watch, while it fails.
     pub failure: Option<Failure>,
+    /// Time of the last change between a watch that fails and one that works.
+    turned: Option<TimePoint>,
 }
 
 /// State of the lists of a watch.
@@ -65,6 +67,16 @@ impl ListEvidence {
         failure.filter(|failure| failure.kind == FailureKind::Forbidden)
     }
 
+    /// Returns the time since which the watch fails.
+    pub(crate) fn failing_since(&self) -> Option<TimePoint> {
+        self.turned.filter(|_| self.failure.is_some())
+    }
+
+    /// Returns the time since which the watch works, if it has failed before.
+    pub(crate) fn recovered_at(&self) -> Option<TimePoint> {
+        self.turned.filter(|_| self.failure.is_none())
+    }
+
     /// Returns the deletions that its relists suggest and that are suspended.
     pub(crate) fn suspended(&self) -> SuspendedDeletions {
         self.suspended
@@ -100,8 +112,17 @@ impl ListEvidence {
             Signal::Confirmed if self.is_current() => self.state = ListState::Confirmed,
             Signal::Current(term) => self.term = *term,
             Signal::DeletionsSuspended(missing) => self.suspended.observe(*missing, now),
-            Signal::Connected => self.failure = None,
-            Signal::Failed(failure) => failure.clone().note(&mut self.failure),
+            Signal::Connected => {
+                if self.failure.take().is_some() {
+                    self.turned = Some(now);
+                }
+            }
+            Signal::Failed(failure) => {
+                if self.failure.is_none() {
+                    self.turned = Some(now);
+                }
+                failure.clone().note(&mut self.failure);
+            }
             Signal::Confirmed | Signal::Applied(_) | Signal::Deleted(_) => {}
         }
     }

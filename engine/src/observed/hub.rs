@@ -430,8 +430,12 @@ impl Hub {
     }
 
     fn apply_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
+        let was_failing = self.evidence.services.failing_since().is_some();
         self.evidence.services.observe(&signal, now);
         change.placement |= matches!(signal, Signal::Listed(_));
+        if was_failing && matches!(signal, Signal::Connected) {
+            change.services.extend(self.lacking().cloned());
+        }
         if matches!(&signal, Signal::Deleted(object) if !self.has_service(object)) {
             return;
         }
@@ -443,6 +447,20 @@ impl Hub {
         for key in &gone {
             self.remove_service(key, now, change);
         }
+    }
+
+    /// Returns the MultiClusterServices whose Service, or a port that they name, was not observed.
+    fn lacking(&self) -> impl Iterator<Item = &ServiceKey> {
+        let all = self.multi_cluster_services.iter();
+        let lacking = all.filter(|(key, mcs)| {
+            let live = self.services.get(*key).map(ServiceView::ports);
+            let lacks = |live: &Vec<_>| {
+                let ports = mcs.ports();
+                ports.is_some_and(|ports| ports.missing_from(live).next().is_some())
+            };
+            live.as_ref().is_none_or(lacks)
+        });
+        lacking.map(|(key, _)| key)
     }
 
     /// Whether that Service was observed, and no other of its name since.

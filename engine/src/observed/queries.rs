@@ -47,6 +47,16 @@ impl Index {
         self.hub.evidence.listed_since
     }
 
+    /// Returns the time since which the watch of the hub's Services fails.
+    pub(crate) fn hub_services_failing_since(&self) -> Option<TimePoint> {
+        self.hub.evidence.services.failing_since()
+    }
+
+    /// Returns the time since which the watch of the hub's Services works, if it has failed before.
+    pub(crate) fn hub_services_recovered_at(&self) -> Option<TimePoint> {
+        self.hub.evidence.services.recovered_at()
+    }
+
     /// Returns the number of deletions that the hub's lists suggest and that do not count yet.
     pub fn hub_suspended_deletions(&self) -> usize {
         self.hub.evidence.suspended() + self.hub.works.suspended_deletions()

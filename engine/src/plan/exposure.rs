@@ -1,6 +1,8 @@
 //! Exposed part of the hub's Service, and the state that is held for a grace period after the
 //! Service or a port is removed.
 
+use std::time::Duration;
+
 use causeway::domain::{ExposedPort, ExposedPorts, MultiClusterService, ServicePort};
 
 use super::inputs::Inputs;
@@ -8,6 +10,9 @@ use crate::model::TimePoint;
 use crate::model::map::HashSet;
 use crate::observed::service::{PortShape, ServiceView};
 use crate::problem::Problem;
+
+/// Time within which the events that a failing watch has missed come once it works again.
+const EVENTS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Exposed part of a service.
 #[derive(Clone, Debug)]
@@ -20,6 +25,8 @@ pub(crate) struct Exposed {
     pub problem: Option<Problem>,
     /// End of a grace period.
     pub again_at: Option<TimePoint>,
+    /// Whether the problem may have gone without an event: the watch of the hub's Services fails.
+    pub is_unknown: bool,
 }
 
 /// Basis of a plan.
@@ -40,13 +47,38 @@ impl Exposed {
             ports: Vec::new(),
             problem: Some(problem),
             again_at,
+            is_unknown: false,
         }
     }
 }
 
 /// Decides which part of a service is exposed. A Service or port that the hub lost stays exposed
-/// for the grace period: replacing a Service by force causes no outage.
+/// for the grace period: replacing a Service by force causes no outage. No grace period ends, and
+/// nothing is known to be missing, while the watch of the hub's Services fails, and until its
+/// events have come afterwards.
 pub(super) fn expose(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed {
+    let index = inputs.index;
+    let failing = index.hub_services_failing_since();
+    let now = failing.map_or(inputs.now, |since| since.min(inputs.now));
+    let mut exposed = expose_at(Inputs { now, ..inputs }, spec);
+    let events_by = index.hub_services_recovered_at();
+    let events_by = events_by.map(|since| since.after(EVENTS_WITHIN));
+    let events_by = events_by.filter(|until| inputs.now < *until);
+    let is_lack = matches!(
+        exposed.problem,
+        Some(Problem::ServiceNotFound { .. } | Problem::PortNotFound { .. })
+    );
+    if is_lack && (failing.is_some() || events_by.is_some()) {
+        exposed.is_unknown = true;
+        if matches!(exposed.state, State::Nothing) {
+            exposed.state = State::Held;
+        }
+        exposed.again_at = events_by;
+    }
+    exposed
+}
+
+fn expose_at(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed {
     let (index, key, now) = (inputs.index, inputs.key, inputs.now);
     if let Some(service) = index.hub_service(key) {
         return expose_ports(inputs, spec, service);
@@ -55,7 +87,7 @@ pub(super) fn expose(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed 
     let lost = lost.and_then(|lost| lost.service.as_ref());
     let held_until = match lost {
         Some((_, since)) => {
-            let until = since.after(inputs.settings.service_grace);
+            let until = end_of_grace(inputs, *since);
             (now < until).then_some(until)
         }
         None => forgotten_until(inputs),
@@ -87,9 +119,16 @@ pub(super) fn expose(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed 
 /// Returns the end of the grace period of a service that was exposed before this process started.
 /// The time of its removal is unknown, so the period begins with the first list of the hub.
 fn forgotten_until(inputs: Inputs<'_>) -> Option<TimePoint> {
-    let since = inputs.index.hub_listed_since()?;
-    let until = since.after(inputs.settings.service_grace);
+    let until = end_of_grace(inputs, inputs.index.hub_listed_since()?);
     (inputs.now < until && inputs.index.owns_native(inputs.key)).then_some(until)
+}
+
+/// Returns the end of the grace period of a loss. It begins again when the watch of the hub's
+/// Services works again.
+fn end_of_grace(inputs: Inputs<'_>, lost: TimePoint) -> TimePoint {
+    let recovered = inputs.index.hub_services_recovered_at();
+    let since = recovered.map_or(lost, |recovered| recovered.max(lost));
+    since.after(inputs.settings.service_grace)
 }
 
 fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &ServiceView) -> Exposed {
@@ -120,6 +159,7 @@ fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &Servic
             ports,
             problem,
             again_at: held_until,
+            is_unknown: false,
         },
     }
 }
@@ -135,10 +175,9 @@ fn held_ports(
     if missing.is_empty() {
         return Vec::new();
     }
-    let grace = inputs.settings.service_grace;
     let lost = inputs.index.lost_service(inputs.key).into_iter();
     let lost = lost.flat_map(|lost| lost.ports.iter().rev());
-    let lost = lost.map(|(shape, since)| (shape.clone(), since.after(grace)));
+    let lost = lost.map(|(shape, since)| (shape.clone(), end_of_grace(inputs, *since)));
     let lost = lost.filter(|(_, until)| inputs.now < *until);
     lost.chain(forgotten_ports(inputs, service, missing))
         .collect()

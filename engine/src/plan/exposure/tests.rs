@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use crate::fixtures::objects::{Kind, Object, foo, mcs, service, slice, source};
 use crate::fixtures::{Environment, GRACE, env, key};
+use crate::model::{Failure, HubEvent, Signal};
 use crate::observed::hub::LOST_PORTS_MAX;
 
 const ALMOST: Duration = Duration::from_secs(290);
@@ -53,6 +54,47 @@ fn a_service_that_is_replaced_by_force_costs_no_write_in_any_member() {
     env.pass(ALMOST).on_hub(foo()).settle();
     assert_eq!(env.member_log(), Vec::<String>::new());
     assert!(env.is_ready("foo"));
+    env.assert_at_rest();
+}
+
+fn services_fail() -> HubEvent {
+    HubEvent::Services(Signal::Failed(Failure::timeout()))
+}
+
+#[test]
+fn nothing_is_missed_while_the_hubs_services_are_not_watched() {
+    let lacks = ["ServiceNotFound", "PortNotFound"];
+    for (service, lack) in [None, Some(foo())].into_iter().zip(lacks) {
+        let mut env = env();
+        env.member("member1").member("member2");
+        if let Some(service) = service {
+            env.on_hub(service);
+        }
+        env.observe_hub(services_fail());
+        env.on_hub(placed(mcs("foo").port("grpc", 81))).settle();
+        assert_eq!(env.says("foo", "Ready"), "unknown");
+        env.observe_hub(HubEvent::Services(Signal::Connected))
+            .settle();
+        assert_eq!(env.says("foo", "Ready"), "unknown");
+        env.pass(Duration::from_secs(5)).settle();
+        assert!(env.says("foo", "Ready").contains(lack));
+        env.assert_at_rest();
+    }
+}
+
+#[test]
+fn no_grace_ends_while_the_hubs_services_are_not_watched() {
+    let mut env = exposed(foo(), mcs("foo"));
+    env.off_hub(Kind::Service, "foo").settle();
+    env.pass(ALMOST).observe_hub(services_fail());
+    env.pass(GRACE).settle();
+    env.observe_hub(HubEvent::Services(Signal::Connected))
+        .settle();
+    env.pass(ALMOST);
+    assert_eq!(env.member_log(), Vec::<String>::new());
+    env.pass(GRACE - ALMOST);
+    assert!(env.service("member1", "foo").is_none());
+    assert_eq!(env.copies("member2", "foo"), []);
     env.assert_at_rest();
 }
 

@@ -58,6 +58,7 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
                 key,
                 way: "imported",
                 ports: &shape.1,
+                is_headless: shape.0,
             };
             consumer.tell(&sources, tiers.as_ref(), true, lines);
         }

@@ -180,6 +180,14 @@ impl Reported<'_> {
         offered
     }
 
+    /// Whether the Service of a consumer is headless.
+    fn is_headless_in(&self, member: &Member) -> bool {
+        match self.own_service(member) {
+            Some(own) => is_headless(own),
+            None => !has_entries(self.exposed) && is_headless(self.service),
+        }
+    }
+
     /// The addresses that the status should have: those of the entry clusters that can serve, or of
     /// the providers' own Services if there are no entry clusters.
     fn addresses(&self) -> Vec<&str> {
@@ -204,6 +212,7 @@ impl Reported<'_> {
             key: self.key,
             way: "native",
             ports: &ports,
+            is_headless: self.is_headless_in(member),
         };
         let (sources, tiers) = (self.sources(), self.tiers());
         let sources: Vec<_> = sources.iter().collect();
@@ -238,6 +247,7 @@ impl Reported<'_> {
                 key: self.key,
                 way: "native",
                 ports: &offered,
+                is_headless: self.is_headless_in(there),
             };
             let others = sources.iter().filter(|source| source.name != consumer.name);
             let all: Vec<_> = others.chain([&own]).collect();
@@ -279,6 +289,8 @@ pub(super) struct Consumer<'a> {
     pub(super) way: &'a str,
     /// Ports of the consumer's Service.
     pub(super) ports: &'a [Port],
+    /// Whether that Service is headless: no entry of another network serves it.
+    pub(super) is_headless: bool,
 }
 
 impl<'a> Source<'a> {
@@ -313,10 +325,10 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the slices that a consumer gets copies of, and those of the pods behind them.
-    fn slices(&self, consumer: &str) -> Entry {
-        if self.is_apart_from(consumer) {
-            let entry = self.site.as_ref().and_then(Site::entry);
-            return entry.unwrap_or_default();
+    fn slices(&self, consumer: &Consumer<'_>) -> Entry {
+        if self.is_apart_from(consumer.name) {
+            let site = self.site.as_ref().filter(|_| !consumer.is_headless);
+            return site.and_then(Site::entry).unwrap_or_default();
         }
         let (namespace, name) = self.key;
         let all = self.member.slices.values().filter(|slice| {
@@ -360,7 +372,7 @@ impl Consumer<'_> {
     /// Returns what the consumer finds in each provider.
     fn found<'s>(&self, sources: &[&'s Source<'s>]) -> Vec<Found<'s>> {
         let found = sources.iter().map(|source| {
-            let Entry { slices, behind } = source.slices(self.name);
+            let Entry { slices, behind } = source.slices(self);
             Found {
                 source,
                 slices,
