@@ -88,8 +88,7 @@ pub fn plan(
         ..native
     };
     desired.companions = Companions::of(inputs, &desired);
-    let is_untouched = desired.on_hold || desired.members.is_untouched();
-    desired.name = match is_untouched {
+    desired.name = match desired.members.is_untouched() {
         true => dns::NamePlan::Untouched,
         false => dns::plan(inputs, &desired.placement, desired.entry_clusters.as_ref()),
     };

@@ -11,7 +11,7 @@ impl NoEntry {
     /// Returns why nothing reaches the provider, and what a person can do about it.
     pub(crate) fn words(&self, key: &ServiceKey, provider: &ClusterName) -> (String, String) {
         match self {
-            Self::NotDeclared { .. } => (
+            Self::NotDeclared => (
                 format!("nothing says how to reach {provider}"),
                 format!("kubectl annotate cluster {provider} {}", reach()),
             ),

@@ -8,7 +8,7 @@ mod skipped;
 mod template;
 pub(crate) mod yield_to_karmada;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use causeway::domain::{AddressRefusal, ClusterName, ServiceKey};
@@ -192,6 +192,8 @@ pub(crate) struct DesiredCopies {
     providers: Vec<(ClusterName, OfProvider)>,
     /// Entries to the providers of other networks, or the reasons why the consumer reaches none.
     entries: BTreeMap<ClusterName, Result<Arc<Entry>, NoEntry>>,
+    /// Providers without an entry that have no endpoint: the consumer lacks nothing of them.
+    idle: BTreeSet<ClusterName>,
     /// Copies of all other clusters.
     others: OfOthers,
     /// Slices that are not copied, with the reason.
@@ -208,6 +210,7 @@ impl DesiredCopies {
             unwanted: BTreeMap::new(),
             providers: Vec::new(),
             entries: BTreeMap::new(),
+            idle: BTreeSet::new(),
             others: OfOthers::All(ruling),
             skipped: BTreeMap::new(),
         }
@@ -314,7 +317,8 @@ impl DesiredCopies {
 
     /// Lists those of them of which the consumer may lack endpoints.
     pub(crate) fn unreached(&self) -> impl Iterator<Item = (&ClusterName, &NoEntry)> {
-        self.not_entered().filter(|(_, why)| why.withholds())
+        let all = self.not_entered();
+        all.filter(|(provider, _)| !self.idle.contains(*provider))
     }
 
     /// Returns the reason why a slice is not copied, if its content or the number of slices decides
@@ -489,7 +493,12 @@ impl Planner<'_> {
         entries.insert(provider.name.clone(), entry.clone());
         match entry {
             Ok(_) => Ok(found.as_ref().ok()),
-            Err(why) => Err(why.ruling()),
+            Err(why) => {
+                if provider.is_idle((index, key), exposure) {
+                    self.desired.idle.insert(provider.name.clone());
+                }
+                Err(why.ruling())
+            }
         }
     }
 
@@ -586,9 +595,7 @@ impl NoEntry {
     /// Returns the decision about the copies of a provider without an entry.
     fn ruling(&self) -> Ruling {
         match self {
-            Self::NotDeclared { .. } | Self::HeadlessConsumer => {
-                Ruling::requested(Request::OtherNetwork)
-            }
+            Self::NotDeclared | Self::HeadlessConsumer => Ruling::requested(Request::OtherNetwork),
             Self::Refused(_, proof) => {
                 Ruling::Withdraw(Withdraw::Observed(Observation::NoEntry, *proof))
             }

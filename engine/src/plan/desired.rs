@@ -44,8 +44,8 @@ pub struct Desired {
     pub(crate) name: NamePlan,
     /// State beside Karmada, if Karmada manages the service.
     pub(crate) karmada: Option<KarmadaManaged>,
-    /// Whether the manager of the MultiClusterService is still unknown, or whether the hub lacks its
-    /// Service or a port. Until it is known, nothing is reported.
+    /// Whether it is still unknown who manages the MultiClusterService, or what the hub lacks of
+    /// its Service. Until it is known, nothing is reported.
     pub(crate) on_hold: bool,
     /// Time at which the plan changes without an event.
     pub(crate) again_at: Option<TimePoint>,

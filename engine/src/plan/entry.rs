@@ -125,9 +125,7 @@ impl Entry {
     /// # Errors
     /// The reason why it has none, or why that is unknown.
     pub(crate) fn of(site: &Site<'_>, now: TimePoint) -> Result<Self, NoEntry> {
-        let declared = site.reach.ok_or_else(|| NoEntry::NotDeclared {
-            is_empty: site.lacks_endpoints(),
-        })?;
+        let declared = site.reach.ok_or(NoEntry::NotDeclared)?;
         let Some(service) = site.member.service(site.key) else {
             return match site.lacks_slices() {
                 // The entry to a Service that is gone with its slices leads nowhere.
@@ -288,8 +286,9 @@ impl<'a> Site<'a> {
         self.member.sources_are_known(self.key) && !has_slice
     }
 
-    /// Whether the provider is known to have no endpoint of the Service, ready or not.
-    fn lacks_endpoints(&self) -> bool {
+    /// Whether the provider is known to have no endpoint of the Service, ready or not: consumers
+    /// lack nothing without an entry to it.
+    pub(crate) fn lacks_endpoints(&self) -> bool {
         let mut sources = self.member.sources(self.key);
         let is_empty = |source: &SourceSlice| {
             let is_read = matches!(source.address_type, AddressType::Ipv4 | AddressType::Ipv6);

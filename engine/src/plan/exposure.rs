@@ -25,7 +25,7 @@ pub(crate) struct Exposed {
     pub problem: Option<Problem>,
     /// End of a grace period.
     pub again_at: Option<TimePoint>,
-    /// Whether the problem may have gone without an event: the watch of the hub's Services fails.
+    /// Whether the Service, or a port of it, may exist although it was not observed.
     pub is_unknown: bool,
 }
 
@@ -70,6 +70,7 @@ pub(super) fn expose(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed 
     );
     if is_lack && (failing.is_some() || events_by.is_some()) {
         exposed.is_unknown = true;
+        exposed.problem = None;
         if matches!(exposed.state, State::Nothing) {
             exposed.state = State::Held;
         }

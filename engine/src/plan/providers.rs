@@ -86,6 +86,13 @@ impl<'a> Provider<'a> {
         }))
     }
 
+    /// Whether the provider is known to have no endpoint.
+    pub(crate) fn is_idle(&self, (index, key): (&Index, &ServiceKey), exposure: Exposure) -> bool {
+        self.member.is_some_and(|member| {
+            Site::of(index, key, exposure, (self.name, member)).lacks_endpoints()
+        })
+    }
+
     /// Returns the readiness of the provider's endpoints that a consumer's Service leads to; `None`
     /// where that is unknown. Behind an entry, the pods count, whatever their address family.
     pub(crate) fn readiness(

@@ -244,7 +244,8 @@ impl View<'_> {
     fn no_entry(&self, name: &ClusterName) -> Option<NoEntry> {
         let member = self.index.member(name)?;
         let site = Site::of(self.index, self.key, Exposure::Clusterset, (name, member));
-        Entry::of(&site, self.now).err().filter(NoEntry::withholds)
+        let why = Entry::of(&site, self.now).err();
+        why.filter(|_| !site.lacks_endpoints())
     }
 
     /// Lists the lasting disagreements of writers of the exporter.

@@ -334,10 +334,7 @@ fn words(reason: Reason) -> Words {
         R::AddressTypeNotSupported => skipped(Unfit::AddressType).into(),
         R::AddressNotRoutable => refused(AddressRefusal::NotRoutable(address)).into(),
         R::AddressOutsideRanges => refused(AddressRefusal::Outside(address)).into(),
-        R::NoReach => {
-            let why = NoEntry::NotDeclared { is_empty: false };
-            endpoint.unreached(&why).into()
-        }
+        R::NoReach => endpoint.unreached(&NoEntry::NotDeclared).into(),
         R::EntryRefused => {
             let why = crate::plan::entry::Why::Headless;
             let proof = crate::evidence::Proof::of_presence(&());

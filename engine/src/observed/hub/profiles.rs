@@ -6,7 +6,8 @@ use std::time::Duration;
 use causeway::domain::ClusterName;
 
 use super::{Change, ClusterView};
-use crate::model::{Profile, ProfileId, Signal, TimePoint};
+use crate::evidence::list::ListEvidence;
+use crate::model::{Profile, ProfileId, Signal, Term, TimePoint};
 
 /// Time for which a profile is gone before its Cluster is deleted. The API server deletes all
 /// profiles before their definition, whose deletion is noticed within half a minute.
@@ -19,6 +20,8 @@ const RETAINED: Duration = Duration::from_secs(600);
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     all: BTreeMap<ProfileId, Profile>,
+    /// Lists of each namespace.
+    lists: BTreeMap<Box<str>, ListEvidence>,
     /// Namespaces whose last list was complete and not empty. An empty list proves nothing: it may
     /// be that of a definition that was deleted and created again.
     listed: BTreeSet<Box<str>>,
@@ -60,7 +63,13 @@ impl Profiles {
         clusters: ClustersAt<'_>,
         change: &mut Change,
     ) {
+        let list = self.lists.entry(namespace.into()).or_default();
+        list.observe(&signal, clusters.now);
         match signal {
+            // What was observed deleted before counts again, or for the first time.
+            Signal::Connected | Signal::Current(_) => {
+                change.clusters.extend(clusters.made_in(namespace).cloned());
+            }
             Signal::Listed(profiles) => {
                 let is_listed = |id: &ProfileId| *id.namespace == *namespace;
                 for id in self.all.keys().filter(|id| is_listed(id)) {
@@ -150,12 +159,24 @@ impl Profiles {
             .min_by_key(|profile| profile.created)
     }
 
-    /// Returns the time from which the profile counts as gone: a watch showed it deleted, or two
-    /// lists of other profiles of its namespace lack it, [`GONE_FOR`] before.
-    pub(crate) fn gone_at(&self, name: &ClusterName, namespace: &str) -> Option<TimePoint> {
+    /// Returns the time from which the profile counts as gone: a watch that works since showed it
+    /// deleted, or two lists of other profiles of its namespace lack it, [`GONE_FOR`] before.
+    /// `None` while the watch fails, as it does once the definition serves another version, and
+    /// until its list is as new as the `term`.
+    pub(super) fn gone_at(
+        &self,
+        name: &ClusterName,
+        namespace: &str,
+        term: Term,
+    ) -> Option<TimePoint> {
+        let list = self.lists.get(namespace)?;
         let id = id(name, namespace);
-        let since = self.gone.get(&id);
-        let since = since.filter(|_| !self.all.contains_key(&id))?;
+        if list.failure.is_some() || list.term < term || self.all.contains_key(&id) {
+            return None;
+        }
+        let since = *self.gone.get(&id)?;
+        let recovered = list.recovered_at();
+        let since = recovered.map_or(since, |recovered| recovered.max(since));
         Some(since.after(GONE_FOR))
     }
 

@@ -12,10 +12,7 @@ use crate::reasons::Reason;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoEntry {
     /// Neither its Cluster nor the service declares a way.
-    NotDeclared {
-        /// Whether the provider is known to have no endpoint of the service.
-        is_empty: bool,
-    },
+    NotDeclared,
     /// The Service of the consumer is headless: its names resolve to addresses, and the entry
     /// answers on other ports.
     HeadlessConsumer,
@@ -85,16 +82,10 @@ impl NoEntry {
     /// Returns the reason, as `explain`, conditions and metrics name it.
     pub(crate) fn reason(&self) -> Reason {
         match self {
-            Self::NotDeclared { .. } => Reason::NoReach,
+            Self::NotDeclared => Reason::NoReach,
             Self::HeadlessConsumer | Self::Refused(..) => Reason::EntryRefused,
             Self::Unknown(_) => Reason::EntryPending,
         }
-    }
-
-    /// Whether consumers may lack endpoints of the provider. A cluster that only consumes declares
-    /// no way and has no endpoint.
-    pub(crate) fn withholds(&self) -> bool {
-        !matches!(self, Self::NotDeclared { is_empty: true })
     }
 
     /// Returns a refusal that an observed Service proves.

@@ -367,8 +367,16 @@ fn all_nodes_stay_in_use_over_a_restart() {
     assert_eq!(ready_nodes(&env), [true, true]);
 }
 
-/// Asserts that the count and a Ready condition name member1 exactly while it has an endpoint.
-fn assert_named_with_endpoints(mut env: Environment, ready: impl Fn(&Environment) -> String) {
+/// Asserts that the count and a Ready condition name member1 exactly while it has an endpoint:
+/// without a way, and with one that its Service refuses.
+fn assert_named_with_endpoints(env: &mut Environment, ready: impl Fn(&Environment) -> String) {
+    for (way, reason) in [(None, "NoReach"), (Some("load-balancer"), "EntryRefused")] {
+        env.on_hub(in_network("member1", "edge", way));
+        assert_named(env, reason, &ready);
+    }
+}
+
+fn assert_named(env: &mut Environment, reason: &str, ready: impl Fn(&Environment) -> String) {
     let none = || slice("foo-abc", "foo").port("http", 8080);
     let unready = json!({"addresses": ["10.1.0.5"], "conditions": {"ready": false}});
     for (endpoints, is_named) in [
@@ -379,10 +387,14 @@ fn assert_named_with_endpoints(mut env: Environment, ready: impl Fn(&Environment
         (none(), false),
     ] {
         env.on("member1", endpoints).settle();
-        let unreached = is_named.then_some(("member1", "NoReach"));
+        let unreached = is_named.then_some(("member1", reason));
         assert_eq!(env.unreached(), Vec::from_iter(unreached));
-        let ready = ready(&env);
-        let remark = ready.contains("nothing says how to reach member1");
+        let ready = ready(env);
+        let words = [
+            "nothing says how to reach member1",
+            "not of type LoadBalancer",
+        ];
+        let remark = words.iter().any(|words| ready.contains(words));
         assert_eq!(remark, is_named, "{ready}");
     }
     env.off("member1", Kind::Slice, "foo-abc").settle();
@@ -390,20 +402,17 @@ fn assert_named_with_endpoints(mut env: Environment, ready: impl Fn(&Environment
 }
 
 #[test]
-fn provider_without_a_way_is_named_while_it_has_an_endpoint() {
+fn unreached_provider_is_named_while_it_has_an_endpoint() {
     let mut env = provided("node-ports", json!({"spec": {"type": "NodePort"}}));
-    env.on_hub(in_network("member1", "edge", None));
-    assert_named_with_endpoints(env, |env| env.says("foo", "Ready"));
+    assert_named_with_endpoints(&mut env, |env| env.says("foo", "Ready"));
 }
 
 #[test]
-fn exporter_without_a_way_is_named_while_it_has_an_endpoint() {
+fn unreached_exporter_is_named_while_it_has_an_endpoint() {
     let mut env = env();
     env.member("member1").member("member2");
-    env.on_hub(in_network("member1", "edge", None))
-        .on("member1", foo())
-        .on("member1", export("foo"));
-    assert_named_with_endpoints(env, |env| env.export_says("member1", "foo", "Ready"));
+    env.on("member1", foo()).on("member1", export("foo"));
+    assert_named_with_endpoints(&mut env, |env| env.export_says("member1", "foo", "Ready"));
 }
 
 #[test]

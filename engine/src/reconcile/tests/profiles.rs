@@ -163,6 +163,35 @@ fn definition_that_is_deleted_with_its_profiles_takes_no_cluster_along() {
 }
 
 #[test]
+fn deleted_profile_proves_nothing_while_its_watch_fails() {
+    let edge = || profile(MANAGERS, "edge", "https://edge.example");
+    let mut env = hub(vec![edge()]);
+    env.hear(Signal::Deleted(edge()))
+        .pass(Duration::from_secs(50));
+    env.hear(Signal::Failed(Failure::timeout()))
+        .pass(Duration::from_secs(3600));
+    env.hear(Signal::Connected).pass(Duration::from_secs(50));
+    assert!(env.endpoint("edge").is_some());
+    env.pass(Duration::from_secs(60));
+    assert_eq!(env.endpoint("edge"), None);
+}
+
+#[test]
+fn new_leader_deletes_no_cluster_before_it_has_listed_the_profiles() {
+    let edge = || profile(MANAGERS, "edge", "https://edge.example");
+    let mut env = hub(vec![edge()]);
+    env.hear(Signal::Deleted(edge()));
+    env.index.begin_term(1);
+    for kind in [Kind::Mcs, Kind::Service, Kind::Cluster, Kind::Namespace] {
+        env.observe_hub(hub_event(kind, Signal::Current(1)));
+    }
+    env.pass(Duration::from_secs(3600));
+    assert!(env.endpoint("edge").is_some());
+    env.hear(Signal::Current(1)).pass(Duration::from_secs(60));
+    assert_eq!(env.endpoint("edge"), None);
+}
+
+#[test]
 fn initial_list_without_a_profile_deletes_nothing_before_a_second_one() {
     let both = ["edge", "far"].map(|name| profile(MANAGERS, name, "https://x.example"));
     let [_, far] = both.clone();
