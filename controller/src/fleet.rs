@@ -106,17 +106,35 @@ enum Listing {
     /// They were never listed, for this reason.
     Unreadable(Failure),
     /// They were listed.
-    Listed,
+    Listed {
+        /// Whether the watch fails, so that what is absent may exist.
+        is_failing: bool,
+    },
 }
 
 impl Listing {
-    /// Notes that a list failed, unless an earlier one succeeded; returns whether that was noted.
+    const LISTED: Self = Self::Listed { is_failing: false };
+
+    /// Notes that a list or a watch failed; returns true if nothing was ever listed.
     fn note_failure(&mut self, failure: Failure) -> bool {
-        let was_never_listed = !matches!(self, Self::Listed);
-        if was_never_listed {
-            *self = Self::Unreadable(failure);
+        match self {
+            Self::Listed { is_failing } => {
+                *is_failing = true;
+                false
+            }
+            Self::Awaited | Self::Unreadable(_) => {
+                *self = Self::Unreadable(failure);
+                true
+            }
         }
-        was_never_listed
+    }
+
+    /// Notes that the watch works; returns true if it failed before.
+    fn note_connected(&mut self) -> bool {
+        match self {
+            Self::Listed { is_failing } => std::mem::take(is_failing),
+            Self::Awaited | Self::Unreadable(_) => false,
+        }
     }
 }
 
@@ -237,7 +255,7 @@ impl Fleet {
         match signal {
             Signal::Listed(objects) => {
                 self.namespaces
-                    .insert(namespace.to_owned(), Listing::Listed);
+                    .insert(namespace.to_owned(), Listing::LISTED);
                 let listed = objects.into_iter();
                 let listed = listed.filter_map(|object| Some((reference(&object)?, object)));
                 self.secrets
@@ -248,6 +266,13 @@ impl Fleet {
             Signal::Failed(failure) => {
                 let listing = self.namespaces.get_mut(namespace);
                 match listing.is_some_and(|listing| listing.note_failure(failure)) {
+                    true => self.users(|reference| reference.namespace == namespace),
+                    false => BTreeSet::new(),
+                }
+            }
+            Signal::Connected => {
+                let listing = self.namespaces.get_mut(namespace);
+                match listing.is_some_and(Listing::note_connected) {
                     true => self.users(|reference| reference.namespace == namespace),
                     false => BTreeSet::new(),
                 }
@@ -378,8 +403,8 @@ impl Fleet {
         target.map(Some).map_err(invalid)
     }
 
-    /// Returns a Secret with credentials; `None` while those of its namespace are being listed, and
-    /// the error `absent` if there is none.
+    /// Returns a Secret with credentials; `None` while those of its namespace are being listed, or
+    /// cannot be watched, and the error `absent` if there is none.
     fn read_secret(
         &self,
         reference: &SecretReference,
@@ -388,7 +413,10 @@ impl Fleet {
         let namespace = &reference.namespace;
         match self.namespaces.get(namespace) {
             Some(Listing::Awaited) => Ok(None),
-            Some(Listing::Listed) => self.secrets.get(reference).map(Some).ok_or_else(absent),
+            Some(Listing::Listed { is_failing }) => match self.secrets.get(reference) {
+                None if !is_failing => Err(absent()),
+                found => Ok(found),
+            },
             Some(Listing::Unreadable(failure)) => Err(ConfigurationError::SecretsUnreadable {
                 namespace: namespace.clone(),
                 failure: failure.clone(),

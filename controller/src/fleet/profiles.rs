@@ -50,6 +50,13 @@ impl Fleet {
                     false => BTreeSet::new(),
                 }
             }
+            Signal::Connected => {
+                let listing = self.profile_namespaces.get_mut(namespace);
+                match listing.is_some_and(Listing::note_connected) {
+                    true => self.made_in(namespace),
+                    false => BTreeSet::new(),
+                }
+            }
             _ => BTreeSet::new(),
         }
     }
@@ -71,7 +78,7 @@ impl Fleet {
     /// the hub serves none. Returns the members to reconsider.
     pub fn note_profiles_listed(&mut self, namespace: &str) -> BTreeSet<ClusterName> {
         self.profile_namespaces
-            .insert(namespace.to_owned(), Listing::Listed);
+            .insert(namespace.to_owned(), Listing::LISTED);
         self.made_in(namespace)
     }
 
@@ -127,8 +134,8 @@ impl Fleet {
             Ok(None) => return Ok(None),
             Err(ConfigurationError::ProfileUnknown(namespace)) => {
                 return match self.profile_namespaces.get(&namespace) {
-                    Some(Listing::Awaited) => Ok(None),
-                    Some(Listing::Listed) | None => {
+                    Some(Listing::Awaited | Listing::Listed { is_failing: true }) => Ok(None),
+                    Some(Listing::Listed { is_failing: false }) | None => {
                         Err(ConfigurationError::ProfileUnknown(namespace))
                     }
                     Some(Listing::Unreadable(failure)) => {

@@ -67,6 +67,24 @@ async fn record_of_the_reported_uid_does_not_engage_a_member_again() {
 }
 
 #[tokio::test]
+async fn absent_secret_is_awaited_while_the_watch_fails() {
+    let (_process, mut fleet, _received) = fleet().await;
+    let edge = ClusterName::try_from("edge").expect("a name");
+    fleet.note_secrets("karmada-cluster", Signal::Listed(Vec::new()));
+    fleet.note_clusters(&Signal::Applied(pulled(true)));
+    let absent = fleet.reconsider(&edge);
+    assert!(matches!(absent, Outcome::Refused(_)), "{absent:?}");
+    fleet.note_secrets("karmada-cluster", Signal::Failed(Failure::timeout()));
+    assert_eq!(fleet.reconsider(&edge), Outcome::Pending);
+    let touched = fleet.note_secrets("karmada-cluster", Signal::Connected);
+    assert!(touched.contains(&edge));
+    assert_eq!(fleet.reconsider(&edge), absent);
+    let found = Signal::Applied(secret("dG9rZW4="));
+    fleet.note_secrets("karmada-cluster", found);
+    assert_eq!(fleet.reconsider(&edge), Outcome::Engaged(1));
+}
+
+#[tokio::test]
 async fn pull_mode_is_engaged_by_the_credentials_that_its_agent_reports() {
     let (_process, mut fleet, _received) = fleet().await;
     let edge = ClusterName::try_from("edge").expect("a name");

@@ -296,6 +296,21 @@ async fn a_profile_that_goes_before_its_cluster_is_known_until_the_member_is_cle
 }
 
 #[tokio::test]
+async fn absent_profile_is_awaited_while_the_watch_fails() {
+    let mut edge = Edge::new(Providers::default()).await;
+    edge.fleet
+        .note_profiles(MANAGERS, &Signal::Listed(Vec::new()));
+    let unknown = edge.reconsider();
+    assert!(matches!(unknown, Outcome::Refused(_)), "{unknown:?}");
+    let failed = Signal::Failed(Failure::timeout());
+    edge.fleet.note_profiles(MANAGERS, &failed);
+    assert_eq!(edge.reconsider(), Outcome::Pending);
+    let touched = edge.fleet.note_profiles(MANAGERS, &Signal::Connected);
+    assert!(touched.contains(&edge.name));
+    assert_eq!(edge.reconsider(), unknown);
+}
+
+#[tokio::test]
 async fn profiles_that_cannot_be_read_are_reported_until_they_are() {
     let mut edge = Edge::new(Providers::default()).await;
     edge.note_secret(SECRETS, json!({"metadata": {"name": "edge"}}));
