@@ -1,9 +1,9 @@
-//! `kubectl mcs unjoin`: deletes the Cluster, waits for the controller's cleanup, and deletes the
-//! credentials. The credentials on the hub are deleted last, because they identify an interrupted
-//! run.
+//! `kubectl mcs unjoin`: ends the renewal of the agent's certificate, deletes the Cluster, waits for
+//! the controller's cleanup, and deletes the credentials. The other credentials on the hub are
+//! deleted last, because they identify an interrupted run.
 
 use causeway::api::{Cluster, MultiClusterService};
-use causeway::domain::{self, ClusterName};
+use causeway::domain::{self, ClusterName, enrolment};
 use causeway::target::is_tunnelled;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -60,7 +60,7 @@ pub(crate) enum UnjoinError {
     #[error(
         "the controller has not finished the cleanup of {name} within {seconds} s{late} (finalizers: {finalizers}); check that \
          causeway-controller is running and run this again, or remove the finalizers without a cleanup: \
-         kubectl patch cluster {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+         kubectl patch cluster {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}', and then run this again"
     )]
     NotCleaned {
         name: ClusterName,
@@ -100,8 +100,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     if let Some(member) = &member {
         check_identity(&clusters, &name, &member.uid().await?, &member.url())?;
     }
-    let secrets: Vec<_> = enrolments.into_iter().chain(secret).collect();
-    if stored.is_none() && secrets.is_empty() {
+    let renewal = enrolment::member_name(&name);
+    let (renewal, others): (Vec<_>, Vec<_>) = enrolments
+        .into_iter()
+        .chain(secret)
+        .partition(|secret| secret.name_any() == renewal);
+    if stored.is_none() && renewal.is_empty() && others.is_empty() {
         match member {
             Some(_) if args.force => {}
             Some(_) => return Err(UnjoinError::UnknownName(name).into()),
@@ -115,8 +119,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     let mut cluster = hub::bare_cluster(&name)?;
     cluster.metadata.uid = stored.and_then(|stored| stored.uid());
     if args.dry_run.is_some() {
-        let objects = stored.map(|_| &cluster).into_iter().chain(&secrets);
-        return preview(&hub, objects, member.as_ref(), &hub_uid).await;
+        let objects = renewal.iter().chain(stored.map(|_| &cluster));
+        return preview(&hub, objects.chain(&others), member.as_ref(), &hub_uid).await;
+    }
+    for secret in &renewal {
+        objects::remove(&hub, secret).await?;
     }
     if let Some(stored) = stored
         && objects::delete(&hub, &cluster).await?
@@ -132,7 +139,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
         }
         None => print_left(&name, stored)?,
     }
-    for secret in &secrets {
+    for secret in &others {
         objects::remove(&hub, secret).await?;
     }
     report_services(&hub, &name).await

@@ -388,7 +388,7 @@ async fn documented_rights_suffice_for_a_join_by_file(stage: &Stage<'_>) {
     let secrets = Api::<Secret>::namespaced(hub.client(), MEMBERS_NAMESPACE);
     let stored = secrets.get_opt("late").await.expect("an answer");
     assert!(stored.is_some());
-    let said = "secret/bootstrap-late deleted | secret/member-late deleted | secret/late deleted";
+    let said = "secret/member-late deleted | secret/bootstrap-late deleted | secret/late deleted";
     ends(&stage.mcs(&["unjoin", "late"]).await, 0, said);
 }
 
@@ -398,12 +398,12 @@ async fn unjoin_removes_all(stage: &Stage<'_>, edge: &Cluster) {
     let reset = ["patch", "cluster", "edge", "--type=merge", "-p", reset];
     stage.fleet.hub().kubectl(reset).await.ok();
     let said = "
+        hub: secret/member-edge deleted
         hub: cluster.cluster.karmada.io/edge deleted
         member: deployment.apps/causeway-agent deleted
         member: role.rbac.authorization.k8s.io/causeway-agent deleted
         member: secret/causeway-agent deleted
         hub: secret/bootstrap-edge deleted
-        hub: secret/member-edge deleted
     ";
     let unjoin = ["unjoin", "edge", "--member-kubeconfig", &kubeconfig];
     ends(&stage.mcs(&unjoin).await, 0, said);

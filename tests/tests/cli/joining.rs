@@ -824,6 +824,7 @@ async fn what_the_controller_cleans_is_waited_for(installation: &Installation, h
             within 5 s
             mcs.causeway.dev/cleanup
             kubectl patch cluster
+            and then run this again
         ",
     );
     assert!(

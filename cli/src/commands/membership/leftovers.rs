@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use causeway::api::multicluster::ServiceImport;
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, condition, labels};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -15,6 +15,7 @@ use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::conditions::Conditions as _;
 use crate::commands::membership::{hub, report_left};
 use crate::observe::connect::{self, ConnectError, TOKEN_OF_AGENT};
+use crate::observe::pace::ClustersetKind;
 use crate::observe::scope::Scope;
 use crate::term::exit::Failure;
 use crate::term::output;
@@ -163,12 +164,21 @@ async fn has_any(member: &ApiServer, hub_uid: &str) -> Result<bool, RequestError
     {
         return Ok(true);
     }
-    let imports: Vec<ServiceImport> = Scope::default().served(member).await?;
-    let is_own = |import: &ServiceImport| {
-        let hub = import.labels().get(labels::HUB);
-        hub.is_some_and(|hub| hub == hub_uid) && remains(&import.metadata)
+    Ok(any_of_clusterset::<ServiceImport>(member, hub_uid).await?
+        || any_of_clusterset::<ServiceExport>(member, hub_uid).await?)
+}
+
+/// Whether an object of a kind of the Multi-Cluster Services API, if the member serves it, remains.
+async fn any_of_clusterset<K>(member: &ApiServer, hub_uid: &str) -> Result<bool, RequestError>
+where
+    K: ClustersetKind,
+{
+    let all: Vec<K> = Scope::default().served(member).await?;
+    let is_own = |object: &K| {
+        let hub = object.labels().get(labels::HUB);
+        hub.is_some_and(|hub| hub == hub_uid) && remains(object.meta())
     };
-    Ok(imports.iter().any(is_own))
+    Ok(all.iter().any(is_own))
 }
 
 /// Whether an object of a kind with these labels remains. Reads pages until one does.
