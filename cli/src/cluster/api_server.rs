@@ -589,19 +589,19 @@ fn overlong(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     overlong.map(ToString::to_string)
 }
 
-/// Converts [`RequestError::NotAllowed`] to `None`.
+/// Converts a missing right to `None`.
 pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Option<T>, RequestError> {
     Ok(or_refused(answer, drop)?.ok())
 }
 
-/// Converts [`RequestError::NotAllowed`] to a value.
+/// Converts a missing right to a value. Rejected credentials remain an error.
 pub(crate) fn or_refused<T, E>(
     answer: Result<T, RequestError>,
     refusal: impl FnOnce(RequestError) -> E,
 ) -> Result<Result<T, E>, RequestError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
-        Err(why @ RequestError::NotAllowed { .. }) => Ok(Err(refusal(why))),
+        Err(why) if why.is_missing_right() => Ok(Err(refusal(why))),
         Err(error) => Err(error),
     }
 }
@@ -638,6 +638,12 @@ mod tests {
         assert!(matches!(answered(422), RequestError::Refused { .. }));
         assert!(matches!(answered(429), RequestError::Busy { .. }));
         assert!(matches!(answered(503), RequestError::Busy { .. }));
+    }
+
+    #[tokio::test]
+    async fn rejected_credentials_are_no_refusal() {
+        assert!(matches!(allowed::<()>(Err(answered(403))), Ok(None)));
+        assert!(allowed::<()>(Err(answered(401))).is_err());
     }
 
     #[tokio::test]

@@ -366,6 +366,11 @@ pub(crate) fn registry(deployment: &DynamicObject) -> Option<&str> {
     own_image(deployment).map(|image| image.registry)
 }
 
+/// Returns the registry of a stored Deployment's image with the given name.
+pub(crate) fn registry_of<'a>(deployment: &'a DynamicObject, name: &str) -> Option<&'a str> {
+    image_of(deployment, name).map(|image| image.registry)
+}
+
 /// Returns the tag of a stored Deployment's image, if the image is named like the Deployment.
 pub(crate) fn deployed_tag(deployment: &DynamicObject) -> Option<&str> {
     own_image(deployment)?.tag()
@@ -373,9 +378,12 @@ pub(crate) fn deployed_tag(deployment: &DynamicObject) -> Option<&str> {
 
 /// Returns the image of a stored Deployment that is named like the Deployment.
 fn own_image(deployment: &DynamicObject) -> Option<Image<'_>> {
+    image_of(deployment, deployment.metadata.name.as_deref()?)
+}
+
+fn image_of<'a>(deployment: &'a DynamicObject, name: &str) -> Option<Image<'a>> {
     let containers = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
     let images = containers.filter_map(|container| container.get("image")?.as_str());
-    let name = deployment.metadata.name.as_deref()?;
     images.map(Image::parse).find(|image| image.name == name)
 }
 

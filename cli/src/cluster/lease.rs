@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use http::{HeaderMap, Request, header};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::jiff::fmt::rfc2822::DateTimeParser;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::client::Body;
 use tokio::time::Instant;
 
 use crate::cluster::api_server::{ApiServer, RequestError};
@@ -93,8 +96,8 @@ impl Controller {
     }
 
     /// Returns the reason that the controller is known not to run: its Lease exists, and by the
-    /// clock of this machine nobody renews it. [`Renewals`] can disprove it. Without the Lease the
-    /// controller may use another one.
+    /// given time, that of [`now`], nobody renews it. [`Renewals`] can disprove it. Without the
+    /// Lease the controller may use another one.
     pub(crate) fn stopped(&self, now: Timestamp) -> Option<String> {
         self.problem(now).filter(|_| self.is_known())
     }
@@ -127,8 +130,31 @@ impl Controller {
     }
 }
 
+/// Maximum length of a Date header that is parsed, in bytes.
+const MAX_DATE: usize = 64;
+
+/// Returns the time of the hub, by which Leases are evaluated, from header Date of `GET /version`.
+/// Returns that of this machine if the hub reports none.
+pub(crate) async fn now(hub: &ApiServer) -> Timestamp {
+    let local = Timestamp::now;
+    let Ok(request) = Request::get("/version").body(Body::empty()) else {
+        return local();
+    };
+    let answer = hub.request(hub.client.send(request)).await.ok();
+    answer
+        .and_then(|answer| date(answer.headers()))
+        .unwrap_or_else(local)
+}
+
+/// Returns the time of a Date header.
+fn date(headers: &HeaderMap) -> Option<Timestamp> {
+    let date = headers.get(header::DATE)?.to_str().ok()?;
+    let date = (date.len() <= MAX_DATE).then_some(date)?;
+    DateTimeParser::new().parse_timestamp(date).ok()
+}
+
 /// Renewals of the controller's Lease that consecutive reads show. They prove that the controller
-/// runs, although the clock of this machine may differ from the controller's.
+/// runs, although the clock of the hub may differ from the controller's.
 #[derive(Debug, Default)]
 pub(crate) struct Renewals {
     /// Time of the renewal in the last read.
@@ -167,7 +193,7 @@ pub(crate) async fn leader(
     wait::none_left(deadline, "", async || {
         let controller = Controller::of_manifests(hub).await?;
         let runs = renewals.observe(&controller, Instant::now());
-        let is_stopped = !runs && controller.stopped(Timestamp::now()).is_some();
+        let is_stopped = !runs && controller.stopped(now(hub).await).is_some();
         last = (controller, runs);
         Ok(is_stopped.then_some("causeway-controller to run"))
     })
@@ -176,24 +202,55 @@ pub(crate) async fn leader(
 }
 
 /// Waits until the controller of the manifests is not known to be stopped. Returns the reason that
-/// it is known not to run at the deadline, or after [`RENEWED_EVERY`] if that is later: where this
-/// clock is ahead, two reads and a renewal in between are needed.
+/// it is known not to run at the deadline, or after [`RENEWED_EVERY`] if that is later: where the
+/// hub's clock is ahead, two reads and a renewal in between are needed.
 pub(crate) async fn stopped(hub: &ApiServer, deadline: Instant) -> Result<Option<String>, Failure> {
     let deadline = deadline.max(Instant::now() + RENEWED_EVERY);
     let (controller, runs) = leader(hub, &mut Renewals::default(), deadline).await?;
-    Ok(controller.stopped(Timestamp::now()).filter(|_| !runs))
+    Ok(controller.stopped(now(hub).await).filter(|_| !runs))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tower::service_fn;
 
     use super::*;
+    use crate::cluster::access::Side;
+    use crate::fixtures::server;
 
     fn lease(holder: &str, renewed: &str) -> Controller {
         let spec = json!({ "holderIdentity": holder, "renewTime": renewed });
         let lease = serde_json::from_value(json!({ "spec": spec })).expect("a Lease");
         Controller::Lease(CONTROLLER_LEASE.to_owned(), Some(lease))
+    }
+
+    #[tokio::test]
+    async fn time_is_that_of_the_hub_if_it_reports_one() {
+        let hub_time = "2001-02-03T04:05:06Z".parse().expect("a time");
+        let long = format!("Sat, 03 Feb 2001 04:05:06 GMT{}", " ".repeat(MAX_DATE));
+        for (code, date, is_of_hub) in [
+            (200, Some("Sat, 03 Feb 2001 04:05:06 GMT"), true),
+            (403, Some("Sat, 03 Feb 2001 04:05:06 GMT"), true),
+            (200, Some(long.as_str()), false),
+            (200, Some("yesterday"), false),
+            (200, None, false),
+        ] {
+            let value = date.map(ToOwned::to_owned);
+            let answers = service_fn(move |request: Request<Body>| {
+                assert_eq!(request.uri().path(), "/version");
+                let mut answer = http::Response::builder().status(code);
+                if let Some(value) = &value {
+                    answer = answer.header(header::DATE, value);
+                }
+                std::future::ready(answer.body(Body::empty()))
+            });
+            let hub = server(Side::Hub, kube::Client::new(answers, "default"));
+            let before = Timestamp::now();
+            let now = now(&hub).await;
+            assert_eq!(now == hub_time, is_of_hub, "{date:?}");
+            assert!(is_of_hub || now >= before, "{date:?}: {now}");
+        }
     }
 
     #[test]

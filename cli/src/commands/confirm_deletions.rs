@@ -5,7 +5,7 @@ use causeway::api::{Cluster, labels};
 use causeway::domain::ClusterName;
 use causeway_engine::reasons::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::SignedDuration;
 use kube::Api;
 use tokio::time::Instant;
 
@@ -13,6 +13,7 @@ use crate::args::ConfirmDeletionsArgs;
 use crate::cluster::access::HubArgs;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::conditions::Conditions as _;
+use crate::cluster::lease;
 use crate::cluster::objects::Run;
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError, annotate};
@@ -117,9 +118,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &ConfirmDeletionsArgs) -> Result<()
     }
 }
 
-/// Sets the confirmation annotation to the current time.
+/// Sets the confirmation annotation to the current time of the hub, which reports whole seconds:
+/// deletions of the same second count too.
 async fn mark(hub: &ApiServer, name: &ClusterName, run: Run) -> Result<(), Failure> {
-    let now = Timestamp::now().to_string();
+    let now = lease::now(hub).await;
+    let now = now.checked_add(SignedDuration::from_secs(1)).unwrap_or(now);
+    let now = now.to_string();
     match annotate(hub, name, labels::CONFIRM_DELETIONS, Some(&now), run).await {
         Err(RequestError::NotFound { .. }) => Err(HubError::NotJoined(name.clone()).into()),
         annotated => Ok(annotated?),

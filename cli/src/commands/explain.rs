@@ -1,11 +1,10 @@
 //! `kubectl mcs explain`: locates each endpoint of a service, and explains missing ones.
 
 use causeway::domain::ServiceKey;
-use k8s_openapi::jiff::Timestamp;
 
 use crate::args::ExplainArgs;
 use crate::cluster::access::HubArgs;
-use crate::cluster::lease::Controller;
+use crate::cluster::lease::{self, Controller};
 use crate::observe::kubeconfigs;
 use crate::observe::once;
 use crate::observe::verification::Verification;
@@ -20,7 +19,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<ExitState, 
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
     let snapshot = once::read(&hub, &key, args.insecure.allow_insecure_members).await?;
     let controller = Controller::read(&hub, &args.controller.lease).await?;
-    let explanation = explained_with(&snapshot, &controller, Timestamp::now());
+    let explanation = explained_with(&snapshot, &controller, lease::now(&hub).await);
     let verified = Verification::read(&hub, &key).await;
     let answer = Answer::new(&explanation, &verified);
     output::report(&answer, args.output.format, || {

@@ -8,7 +8,6 @@ mod tunnel;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::domain::{KubernetesVersion, enrolment};
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{DynamicObject, ListParams};
 use tokio::time::Instant;
 
@@ -19,7 +18,7 @@ use crate::cluster::bundle;
 use crate::cluster::bundle::parts::PartArgs;
 use crate::cluster::definitions::{self, CLUSTERS, SERVICES};
 use crate::cluster::helm::{self, Release};
-use crate::cluster::lease::Controller;
+use crate::cluster::lease::{self, Controller};
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET};
 use crate::commands::membership::member;
@@ -246,7 +245,7 @@ async fn print_external(hub: &ApiServer, parts: &PartArgs, version: &str) -> Res
     }
     // A Lease that the user may not read counts as no leader.
     let controller = Controller::of_manifests(hub).await?;
-    if controller.holder(Timestamp::now()).is_some() {
+    if controller.holder(lease::now(hub).await).is_some() {
         return Ok(output::result(format_args!(
             "the hub is ready for causeway v{version}, and causeway-controller is running; replace programs of \
              another version, then check: kubectl mcs check"

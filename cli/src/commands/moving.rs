@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use causeway::domain::ServiceKey;
-use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::gate::{Gate, Manager};
@@ -234,7 +233,7 @@ impl Mover<'_> {
             let lease = lease.map(|(namespace, name)| format!("{namespace}/{name}"));
             return Err(MoveError::ControllerUnknown(lease.collect()).into());
         }
-        if let Some(problem) = controller.problem(Timestamp::now()) {
+        if let Some(problem) = controller.problem(lease::now(self.hub).await) {
             return Ok(Some(format!(
                 "{problem}: nothing would manage the service afterwards. {}",
                 lease::REMEDY

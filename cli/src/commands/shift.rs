@@ -385,7 +385,7 @@ impl Leader {
         if runs {
             return Ok(());
         }
-        let note = evaluate(&controller, Timestamp::now())?;
+        let note = evaluate(&controller, lease::now(hub).await)?;
         Ok(print_once(note, &mut self.is_noted)?)
     }
 }

@@ -1,11 +1,10 @@
-//! `kubectl mcs unjoin`: ends the renewal of the agent's certificate, deletes the Cluster, waits for
-//! the controller's cleanup, and deletes the credentials. The other credentials on the hub are
+//! `kubectl mcs unjoin`: ends the renewal of the agent's certificate, deletes the Cluster, waits
+//! for the controller's cleanup, and deletes the credentials. The other credentials on the hub are
 //! deleted last, because they identify an interrupted run.
 
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::{self, ClusterName, enrolment};
 use causeway::target::is_tunnelled;
-use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use tokio::time::Instant;
@@ -216,7 +215,7 @@ async fn check_removable(
             "note: you may not read the controller's Lease, so it may not be running",
         )?;
     }
-    match controller.problem(Timestamp::now()) {
+    match controller.problem(lease::now(hub).await) {
         Some(why) => Err(UnjoinError::NoController {
             name: name.clone(),
             why,

@@ -280,10 +280,8 @@ fn named(all: impl ExactSizeIterator<Item: ToString>) -> String {
 
 /// Returns the image of this program, from the registry of the hub's own controller.
 async fn image(hub: &ApiServer) -> Result<String, Failure> {
-    let registry = images::registry(hub).await?;
-    let registry = registry.unwrap_or_else(|| "causeway".to_owned());
-    Ok(format!(
-        "{registry}/kubectl-mcs:{}",
-        env!("CARGO_PKG_VERSION")
-    ))
+    Ok(match images::registry(hub).await? {
+        Some(registry) => format!("{registry}/kubectl-mcs:{}", env!("CARGO_PKG_VERSION")),
+        None => images::by_default("kubectl-mcs", ("pods", "--image"))?,
+    })
 }

@@ -145,8 +145,9 @@ where
     }
 }
 
-/// Connects to a member and reads it, within the given time. A connection by the user's kubeconfig
-/// precedes that time: the credential plugin of the kubeconfig may need longer.
+/// Connects to a member and reads it, within the given time. The time begins once the connection is
+/// made: the hub's answers count against the hub, and the credential plugin of a kubeconfig may
+/// need longer.
 pub(crate) async fn read_one<T, F>(
     hub: &ApiServer,
     cluster: &Cluster,
@@ -157,11 +158,8 @@ pub(crate) async fn read_one<T, F>(
 where
     F: Future<Output = Result<T, ConnectError>>,
 {
-    if let Some(member) = by_kubeconfig(hub, cluster, within).await? {
-        return answered(within, read(member)).await;
-    }
-    let answer = async { read(by_credentials(hub, cluster, allow_insecure).await?).await };
-    answered(within, answer).await
+    let member = connect_within(hub, cluster, allow_insecure, within).await?;
+    answered(within, read(member)).await
 }
 
 /// Returns the result of a member, or an error after 5 seconds.
@@ -189,7 +187,17 @@ pub(crate) async fn connect(
     cluster: &Cluster,
     allow_insecure: bool,
 ) -> Result<ApiServer, ConnectError> {
-    match by_kubeconfig(hub, cluster, READ_WITHIN).await? {
+    connect_within(hub, cluster, allow_insecure, READ_WITHIN).await
+}
+
+/// Connects as [`connect`] does. Each request by the user's kubeconfig has the time `within`.
+async fn connect_within(
+    hub: &ApiServer,
+    cluster: &Cluster,
+    allow_insecure: bool,
+    within: Duration,
+) -> Result<ApiServer, ConnectError> {
+    match by_kubeconfig(hub, cluster, within).await? {
         Some(member) => Ok(member),
         None => by_credentials(hub, cluster, allow_insecure).await,
     }
@@ -283,11 +291,59 @@ impl From<RequestError> for ConnectError {
 mod tests {
     use causeway::api::SecretReference;
     use causeway::domain::protected::MEMBERS_NAMESPACE;
+    use kube::client::Body;
     use serde_json::json;
+    use tokio::time::sleep;
+    use tower::service_fn;
 
     use super::*;
     use crate::cluster::access::Side;
-    use crate::fixtures::{answering, synced, unreachable};
+    use crate::fixtures::{answering, server, synced, unreachable};
+
+    fn with_secret() -> Cluster {
+        let mut cluster = synced("a");
+        cluster.spec.secret_ref = Some(SecretReference {
+            namespace: MEMBERS_NAMESPACE.to_owned(),
+            name: "a".to_owned(),
+        });
+        cluster
+    }
+
+    #[tokio::test]
+    async fn slow_hub_is_no_slow_member() {
+        let within = Duration::from_millis(500);
+        let secret = json!({ "metadata": { "name": "a" }, "data": { "token": "YQ==" } });
+        let answers = service_fn(move |_: http::Request<Body>| {
+            let body = Body::from(secret.to_string().into_bytes());
+            async move {
+                sleep(within * 3 / 2).await;
+                Ok::<_, http::Error>(http::Response::new(body))
+            }
+        });
+        let mut cluster = with_secret();
+        cluster.spec.insecure_skip_tls_verification = Some(true);
+        let hub = server(Side::Hub, kube::Client::new(answers, "default"));
+        for (hub_within, member, why) in [
+            (within * 10, within / 2, None),
+            (within * 10, within * 2, Some("no answer within 0 s")),
+            (within, within / 2, Some("cannot reach the hub at ")),
+        ] {
+            let hub = ApiServer {
+                answer_within: hub_within,
+                ..hub.clone()
+            };
+            let read = |_| async move {
+                sleep(member).await;
+                Ok(())
+            };
+            let read = read_one(&hub, &cluster, true, within, read).await;
+            let failed = read.err().map(|why| why.to_string());
+            match (&failed, why) {
+                (Some(failed), Some(why)) => assert!(failed.starts_with(why), "{failed}"),
+                (failed, why) => assert_eq!(failed.as_deref(), why),
+            }
+        }
+    }
 
     #[tokio::test]
     async fn a_member_that_cannot_be_asked_is_reported_with_what_to_do() {
@@ -313,11 +369,7 @@ mod tests {
 
     #[tokio::test]
     async fn rejected_credentials_are_no_missing_right_to_secrets() {
-        let mut cluster = synced("a");
-        cluster.spec.secret_ref = Some(SecretReference {
-            namespace: MEMBERS_NAMESPACE.to_owned(),
-            name: "a".to_owned(),
-        });
+        let cluster = with_secret();
         for (code, is_forbidden) in [(401, false), (403, true)] {
             let status = json!({ "kind": "Status", "status": "Failure", "code": code });
             let hub = answering(Side::Hub, move |_| (code, status.clone()));

@@ -26,7 +26,7 @@ use crate::cluster::bundle::DEPLOYMENTS;
 use crate::cluster::conditions::Conditions as _;
 use crate::cluster::credentials;
 use crate::cluster::karmada;
-use crate::cluster::lease::{Controller, LeaseName};
+use crate::cluster::lease::{self, Controller, LeaseName};
 use crate::cluster::token::Validity;
 use crate::observe::connect::{self, ConnectError};
 use crate::observe::misplaced::{self, Misplaced};
@@ -60,6 +60,7 @@ pub(crate) fn has_bundle(client: &WebhookClientConfig) -> bool {
 /// Input of all checks.
 #[derive(Debug)]
 pub(crate) struct Installation {
+    /// Time of the hub.
     pub now: Timestamp,
     pub hub: String,
     /// Whether the hub serves each kind.
@@ -126,7 +127,7 @@ pub(crate) async fn read(
         Err(why) => Err(why.clone()),
     };
     Ok(Installation {
-        now: Timestamp::now(),
+        now: lease::now(hub).await,
         hub: format!("Kubernetes {} at {}", info.git_version, hub.url()),
         definitions: vec![
             ("MultiClusterService", allowed(services)?),

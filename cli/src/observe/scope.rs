@@ -66,7 +66,7 @@ impl Scope {
             match server.found(api.list(&parameters)).await {
                 Ok(Some(list)) => return Ok(Some((version, list.items))),
                 Ok(None) => {}
-                Err(why @ RequestError::NotAllowed { .. }) => {
+                Err(why) if why.is_missing_right() => {
                     let served = pace::served::<K>(server).await?;
                     return served.map_or(Ok(None), |_| Err(why));
                 }

@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::Request;
 use super::archive::Archive;
 use crate::cluster::api_server::RequestError;
-use crate::cluster::lease::Controller;
+use crate::cluster::lease::{self, Controller};
 use crate::commands::overview::Overview;
 use crate::observe::installation;
 use crate::observe::once;
@@ -105,6 +105,7 @@ async fn explanation(
     let allow_insecure = request.args.insecure.allow_insecure_members;
     let snapshot = once::read(&request.hub, key, allow_insecure).await?;
     let controller = Controller::read(&request.hub, &request.args.controller.lease).await?;
-    let explanation = explained_with(&snapshot, &controller, Timestamp::now());
+    let now = lease::now(&request.hub).await;
+    let explanation = explained_with(&snapshot, &controller, now);
     Ok(Answer::new(&explanation, verified).render(true))
 }

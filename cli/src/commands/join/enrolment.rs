@@ -11,7 +11,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use causeway::target::is_tunnelled;
 use causeway_certs::CA_CERTIFICATE;
 use k8s_openapi::ByteString;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::SignedDuration;
 use kube::api::DynamicObject;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
@@ -22,6 +22,7 @@ use super::{JoinError, TOKENS, annotations, optional_rights, recorded};
 use crate::args::JoinArgs;
 use crate::cluster::access::{HubArgs, Side};
 use crate::cluster::api_server::{ApiServer, RequestError};
+use crate::cluster::lease;
 use crate::cluster::objects::{self, ObjectError};
 use crate::cluster::random;
 use crate::cluster::tunnel::address::TunnelAddress;
@@ -147,7 +148,8 @@ async fn of_member(
     let hub_uid = hub.uid().await?;
     let mut objects = member::account(&hub_uid, optional_rights(args))?;
     objects.extend(member::any_policy()?);
-    let image = agent::image(hub, args.agent_image.as_deref()).await?;
+    let image = args.agent_image.as_deref();
+    let image = agent::image((hub, None), agent_objects::DEPLOYMENT, image).await?;
     let deployment = agent_objects::deployment(&hub_uid, address, &image, true)?;
     objects.extend(agent_objects::enrolling(&hub_uid, deployment, data)?);
     Ok(objects)
@@ -165,7 +167,8 @@ async fn store(
     let [mut bootstrap, member] = hub::enrolment_secrets(name)?;
     let within = args.enrolment.enrol_within.unwrap_or(WITHIN);
     let within = SignedDuration::try_from(within).unwrap_or_default();
-    let expires = Timestamp::now().checked_add(within).unwrap_or_default();
+    let now = lease::now(hub).await;
+    let expires = now.checked_add(within).unwrap_or_default();
     let expires = format!("{expires:.0}");
     let hash = random::hex(digest(&SHA256, token.as_bytes()).as_ref());
     let earlier = stored_credentials(hub, name).await?;

@@ -29,7 +29,9 @@ impl Paths {
         match args.report_paths {
             Some(true) => {
                 paths::check(member, hub_uid).await?;
-                let image = agent::image(joining.hub, args.agent_image.as_deref()).await?;
+                let clusters = (joining.hub, Some(member));
+                let image = args.agent_image.as_deref();
+                let image = agent::image(clusters, paths::DEPLOYMENT, image).await?;
                 paths.objects = paths::objects(hub_uid, &image)?;
             }
             Some(false) => paths.unwanted = paths::owned(member, hub_uid).await?,

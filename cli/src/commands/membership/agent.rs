@@ -26,7 +26,7 @@ pub(crate) struct AgentRequest<'a> {
     pub name: &'a ClusterName,
     /// Address at which the agent reaches causeway-tunnel.
     pub address: &'a TunnelAddress,
-    /// Image of the agent, or that of this version from the hub's registry.
+    /// Image of the agent, or that of [`image`].
     pub image: Option<&'a str>,
     /// Kubeconfig of the hub, if the agent comes through its API server.
     pub kubeconfig: Option<&'a ByteString>,
@@ -66,7 +66,7 @@ impl AgentObjects {
         let leaf = authority::agent(hub_uid, request.name);
         let now = SystemTime::now();
         let mut files = authority.renewed(leaf, stored.as_ref(), now)?;
-        let image = image(hub, request.image).await?;
+        let image = image((hub, member), agent::DEPLOYMENT, request.image).await?;
         let gives_credentials = request.gives_credentials;
         let mut deployment = agent::deployment(hub_uid, address, &image, gives_credentials)?;
         if let Some(kubeconfig) = request.kubeconfig {
@@ -127,12 +127,88 @@ impl AgentObjects {
     }
 }
 
-/// Returns the image of agents: the given one, or that of this version from the hub's registry.
-pub(crate) async fn image(hub: &ApiServer, given: Option<&str>) -> Result<AgentImage, Failure> {
-    Ok(match given {
-        Some(image) => AgentImage::Given(image.to_owned()),
-        None => AgentImage::Of {
-            registry: images::registry(hub).await?,
-        },
+/// Returns the image of the agent in a Deployment of a member: the given one, or that of this
+/// version from the registry of the hub, else of the stored agent. Prints a note if neither shows
+/// one.
+pub(crate) async fn image(
+    (hub, member): (&ApiServer, Option<&ApiServer>),
+    deployment: &str,
+    given: Option<&str>,
+) -> Result<AgentImage, Failure> {
+    if let Some(image) = given {
+        return Ok(AgentImage::Given(image.to_owned()));
+    }
+    let mut registry = images::registry(hub).await?;
+    if let (None, Some(member)) = (&registry, member) {
+        registry = images::registry_of(member, deployment).await?;
+    }
+    Ok(match registry {
+        Some(registry) => AgentImage::Of { registry },
+        None => {
+            let users = format!("pods of Deployment {deployment}");
+            let image = images::by_default(images::AGENT, (&users, "--agent-image"))?;
+            AgentImage::Given(image)
+        }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::member::paths;
+    use super::*;
+    use crate::cluster::access::Side;
+    use crate::cluster::bundle;
+    use crate::fixtures::answering;
+
+    /// Returns an API server whose Deployments have the same image, or do not exist.
+    fn running(side: Side, image: Option<&str>) -> ApiServer {
+        let image = image.map(ToOwned::to_owned);
+        answering(side, move |request| {
+            let name = request.uri().path().rsplit('/').next();
+            match &image {
+                Some(image) => (200, deployed(name.unwrap_or_default(), image)),
+                None => (404, json!({ "kind": "Status", "code": 404 })),
+            }
+        })
+    }
+
+    fn deployed(name: &str, image: &str) -> Value {
+        let containers = json!([{ "name": "a", "image": image }]);
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": { "name": name },
+            "spec": { "template": { "spec": { "containers": containers } } },
+        })
+    }
+
+    #[tokio::test]
+    async fn agent_keeps_its_registry_where_the_hub_shows_none() {
+        let version = env!("CARGO_PKG_VERSION");
+        let of = |registry: &str| format!("{registry}/causeway-agent:{version}");
+        let agent = Some("team.example/a/causeway-agent:0.1.0");
+        let hub = Some("hub.example/causeway-controller:0.1.0");
+        for (hub, stored, given, expected) in [
+            (None, agent, None, of("team.example/a")),
+            (hub, agent, None, of("hub.example")),
+            (Some("mirror:1"), agent, None, of("team.example/a")),
+            (None, Some("mirror:1"), None, of("causeway")),
+            (None, None, None, of("causeway")),
+            (None, agent, Some("a/b:1"), "a/b:1".to_owned()),
+        ] {
+            let (hub, member) = (running(Side::Hub, hub), running(Side::Member, stored));
+            for name in [agent::DEPLOYMENT, paths::DEPLOYMENT] {
+                let image = image((&hub, Some(&member)), name, given).await;
+                let image = image.expect("an image");
+                let mut made = objects::object(deployed(name, "causeway/causeway-agent:0.0.0"));
+                let made = made.as_mut().expect("an object");
+                bundle::place(made, None, Some(version));
+                image.place(made);
+                let container = &made.data["spec"]["template"]["spec"]["containers"][0];
+                assert_eq!(container["image"], expected, "{name}");
+            }
+        }
+    }
 }

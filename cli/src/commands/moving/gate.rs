@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::api_server::{ApiServer, RequestError, root_cause};
 use crate::cluster::karmada::{self, Work, is_executed, selector, work_kind};
-use crate::cluster::lease::{Controller, LeaseName};
+use crate::cluster::lease::{self, Controller, LeaseName};
 use crate::cluster::objects::{self, Run};
 
 /// Lease of the leader of karmada-controller-manager
@@ -171,7 +171,7 @@ pub(crate) async fn manager(hub: &ApiServer) -> Result<Manager, RequestError> {
     let (namespace, name) = LEASE;
     let lease = LeaseName(Some((namespace.to_owned(), name.to_owned())));
     let lease = Controller::read(hub, &lease).await?;
-    Ok(Manager::of(&lease, Timestamp::now()))
+    Ok(Manager::of(&lease, lease::now(hub).await))
 }
 
 impl Manager {

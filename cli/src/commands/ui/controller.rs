@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
 use super::live::Note;
 use crate::cluster::api_server::ApiServer;
-use crate::cluster::lease::Controller;
-use crate::cluster::lease::LeaseName;
+use crate::cluster::lease::{self, Controller, LeaseName};
 
 /// Interval between two reads of the controller's Lease.
 const LEASE_EVERY: Duration = Duration::from_secs(5);
@@ -23,7 +21,7 @@ pub(super) async fn follow(hub: ApiServer, lease: LeaseName, notes: mpsc::Sender
         let Ok(controller) = Controller::read(&hub, &lease).await else {
             continue;
         };
-        let problem = controller.problem(Timestamp::now());
+        let problem = controller.problem(lease::now(&hub).await);
         if last.as_ref() != Some(&problem) {
             last = Some(problem.clone());
             notes.send(Note::Controller(problem)).await.ok();

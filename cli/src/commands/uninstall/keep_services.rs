@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use causeway::api::{MultiClusterService, labels};
-use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::json;
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 use super::UninstallError;
 use crate::cluster::api_server::{ApiServer, RequestError};
 use crate::cluster::bundle;
-use crate::cluster::lease::{CONTROLLER_LEASE, Controller};
+use crate::cluster::lease::{self, CONTROLLER_LEASE, Controller};
 use crate::cluster::objects::{self, Run};
 use crate::cluster::wait;
 use crate::commands::membership::{hub, is_kept};
@@ -48,7 +47,8 @@ async fn holder(hub: &ApiServer) -> Result<Option<String>, Failure> {
     if matches!(controller, Controller::Unknown) {
         return Err(UninstallError::LeaseForbidden(CONTROLLER_LEASE).into());
     }
-    Ok(controller.holder(Timestamp::now()).map(ToOwned::to_owned))
+    let now = lease::now(hub).await;
+    Ok(controller.holder(now).map(ToOwned::to_owned))
 }
 
 /// Deletes the registration of the webhook and the Deployments, waits until the controller's Lease

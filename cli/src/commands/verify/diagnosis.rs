@@ -1,5 +1,7 @@
 //! Wording, likely cause and remedy of each outcome. Pure.
 
+use causeway::api::labels;
+
 use super::named;
 use super::probe::{OTHER_PROGRAM, Outcome, Path};
 
@@ -97,7 +99,7 @@ fn of_pod(from: &str, provider: &str, outcome: &Outcome) -> (String, String) {
             format!(
                 "route the pod networks to each other, or declare {provider} as of another \
                  network: {}",
-                join(provider)
+                declare(provider)
             ),
         ),
         Outcome::Refused => (
@@ -117,7 +119,7 @@ fn of_pod(from: &str, provider: &str, outcome: &Outcome) -> (String, String) {
             format!(
                 "give the clusters separate pod ranges, or declare {provider} as of another \
                  network: {}",
-                join(provider)
+                declare(provider)
             ),
         ),
         Outcome::LargePacketsLost => (
@@ -137,9 +139,13 @@ fn of_pod(from: &str, provider: &str, outcome: &Outcome) -> (String, String) {
     (cause, remedy)
 }
 
-/// Returns the command that declares the network of a member.
-fn join(member: &str) -> String {
-    format!("kubectl mcs join {member} --member-kubeconfig FILE --network NAME (docs/networks.md)")
+/// Returns the command that declares the network of a member. `join` does so for its own alone, and
+/// not for members of Karmada or of ClusterProfiles.
+fn declare(member: &str) -> String {
+    format!(
+        "kubectl annotate cluster {member} {}=NAME (docs/networks.md)",
+        labels::NETWORK
+    )
 }
 
 /// Explains a failed entry to a provider of another network: a node port, a load balancer or a

@@ -77,6 +77,19 @@ fn service(consumers: Vec<ConsumerReport>) -> ServiceReport {
 }
 
 #[test]
+fn network_of_any_member_is_declared_by_an_annotation() {
+    let wrong = Outcome::WrongCluster {
+        answered: "member3".to_owned(),
+    };
+    let declare = ": kubectl annotate cluster member1 mcs.causeway.dev/network=NAME";
+    for outcome in [Outcome::NoRoute, wrong] {
+        let found = diagnose("member2", &server("member1"), &outcome, Evidence::default());
+        let remedy = found.expect("a cause").remedy;
+        assert!(remedy.contains(declare), "{remedy}");
+    }
+}
+
+#[test]
 fn each_outcome_has_its_own_cause() {
     let (endpoint, server) = (&endpoint("member1", 1), &server("member1"));
     let (zone, own) = (&name("foo.shop.svc.clusterset.local"), &name("foo.shop"));

@@ -25,6 +25,8 @@ const TOKEN_ACCOUNT: &str = "--token-account=causeway-system/causeway";
 const TUNNEL: &str = "--tunnel=";
 /// Flag and file of an agent that reaches nothing but the hub's API server.
 const THROUGH: &str = "--through-api-server=/etc/causeway/tls/kubeconfig";
+/// Deployment of the agent.
+pub(crate) const DEPLOYMENT: &str = "causeway-agent";
 /// Key of the Secret with that file.
 pub(crate) const KUBECONFIG: &str = "kubeconfig";
 const TLS_DIR: &str = "--tls-dir=";
@@ -150,22 +152,22 @@ fn rights_of_all() -> Result<Vec<DynamicObject>, ObjectError> {
 #[derive(Clone, Debug)]
 pub(crate) enum AgentImage {
     Given(String),
-    /// The image of this version, from the registry of the hub's Deployments.
+    /// The image of this version, from a registry.
     Of {
-        registry: Option<String>,
+        registry: String,
     },
 }
 
 impl AgentImage {
     /// Sets the image of a Deployment of the agent.
-    pub(super) fn place(&self, deployment: &mut DynamicObject) {
+    pub(in crate::commands::membership) fn place(&self, deployment: &mut DynamicObject) {
         match self {
             Self::Given(image) => {
                 for container in bundle::containers(deployment) {
                     container["image"] = json!(image);
                 }
             }
-            Self::Of { registry } => bundle::place(deployment, registry.as_deref(), None),
+            Self::Of { registry } => bundle::place(deployment, Some(registry), None),
         }
     }
 }
@@ -225,12 +227,14 @@ mod tests {
         let version = env!("CARGO_PKG_VERSION");
         for (image, expected) in [
             (
-                AgentImage::Of { registry: None },
+                AgentImage::Of {
+                    registry: "causeway".to_owned(),
+                },
                 format!("causeway/causeway-agent:{version}"),
             ),
             (
                 AgentImage::Of {
-                    registry: Some("registry.example/team".to_owned()),
+                    registry: "registry.example/team".to_owned(),
                 },
                 format!("registry.example/team/causeway-agent:{version}"),
             ),

@@ -8,6 +8,8 @@ use crate::cluster::api_server::ApiServer;
 use crate::cluster::objects::{self, ObjectError};
 use crate::term::exit::Failure;
 
+/// Deployment of the agent.
+pub(crate) const DEPLOYMENT: &str = "causeway-paths";
 const MANIFEST: &str = include_str!("../../../../../manifests/member/paths.yaml");
 
 /// Returns the objects of the agent for the hub with the given UID, in order of creation. Without
