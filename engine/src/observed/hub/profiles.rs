@@ -25,8 +25,8 @@ pub(crate) struct Profiles {
     /// Namespaces whose last list was complete and not empty. An empty list proves nothing: it may
     /// be that of a definition that was deleted and created again.
     listed: BTreeSet<Box<str>>,
-    /// Profiles that a watch showed deleted, or that a second list lacks and of which a Cluster is
-    /// left, each with the time of that event.
+    /// Profiles that a watch showed deleted since the last list, or that a second list lacks and of
+    /// which a Cluster is left, each with the time of that event.
     gone: BTreeMap<ProfileId, TimePoint>,
     /// Profiles that a list lacks and for which a second list was requested.
     suspected: BTreeSet<ProfileId>,
@@ -76,9 +76,10 @@ impl Profiles {
                     mark(&id.name, change);
                 }
                 self.all.retain(|id, _| !is_listed(id));
-                match profiles.is_empty() {
-                    true => self.drop_evidence(namespace),
-                    false => drop(self.listed.insert(namespace.into())),
+                // The deletions before may be those of another definition.
+                self.drop_evidence(namespace);
+                if !profiles.is_empty() {
+                    self.listed.insert(namespace.into());
                 }
                 for profile in profiles {
                     self.put(profile, change);
@@ -112,6 +113,7 @@ impl Profiles {
         for name in clusters.made_in(namespace) {
             let id = id(name, namespace);
             if !self.all.contains_key(&id) {
+                self.suspected.remove(&id);
                 self.gone.entry(id).or_insert(clusters.now);
                 change.clusters.insert(name.clone());
             }

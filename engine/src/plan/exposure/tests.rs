@@ -84,17 +84,37 @@ fn nothing_is_missed_while_the_hubs_services_are_not_watched() {
 
 #[test]
 fn no_grace_ends_while_the_hubs_services_are_not_watched() {
+    let both = || service("foo").port("http", 80).port("grpc", 81);
+    let listed = || mcs("foo").port("http", 80).port("grpc", 81);
+    let lose_service: crate::fixtures::Change = |env| env.off_hub(Kind::Service, "foo");
+    let lose_port: crate::fixtures::Change = |env| env.on_hub(foo());
+    for (lose, left) in [(lose_service, None), (lose_port, Some(vec!["http 80"]))] {
+        let mut env = exposed(both(), listed());
+        lose(&mut env).settle();
+        env.pass(ALMOST).observe_hub(services_fail());
+        env.pass(GRACE).settle();
+        env.observe_hub(HubEvent::Services(Signal::Connected))
+            .settle();
+        env.pass(ALMOST);
+        assert_eq!(env.member_log(), Vec::<String>::new());
+        env.pass(GRACE - ALMOST);
+        match left {
+            Some(left) => assert_eq!(ports(&env, "member2"), left),
+            None => assert!(env.service("member2", "foo").is_none()),
+        }
+        env.assert_at_rest();
+    }
+}
+
+#[test]
+fn what_was_withdrawn_stays_so_while_the_hubs_services_are_not_watched() {
     let mut env = exposed(foo(), mcs("foo"));
     env.off_hub(Kind::Service, "foo").settle();
-    env.pass(ALMOST).observe_hub(services_fail());
-    env.pass(GRACE).settle();
+    env.pass(GRACE).forget_writes();
+    env.observe_hub(services_fail()).pass(GRACE);
+    assert_eq!(env.member_log(), Vec::<String>::new());
     env.observe_hub(HubEvent::Services(Signal::Connected))
         .settle();
-    env.pass(ALMOST);
-    assert_eq!(env.member_log(), Vec::<String>::new());
-    env.pass(GRACE - ALMOST);
-    assert!(env.service("member1", "foo").is_none());
-    assert_eq!(env.copies("member2", "foo"), []);
     env.assert_at_rest();
 }
 

@@ -177,6 +177,33 @@ fn deleted_profile_proves_nothing_while_its_watch_fails() {
 }
 
 #[test]
+fn deleted_profile_proves_nothing_while_another_definition_is_listed_once() {
+    let both = ["edge", "far"].map(|name| profile(MANAGERS, name, "https://x.example"));
+    let list = |env: &mut Environment, profiles: &[Profile]| {
+        env.hear(Signal::Listed(profiles.to_vec()));
+    };
+    for returns in [true, false] {
+        let mut env = hub(both.clone().into());
+        for one in &both {
+            env.hear(Signal::Deleted(one.clone()));
+        }
+        // Its manager has made only one of them again.
+        list(&mut env, &both[1..]);
+        assert!(env.take_second_lists().contains(&TargetCluster::Hub));
+        env.pass(Duration::from_secs(3600));
+        assert!(env.endpoint("edge").is_some());
+        list(&mut env, if returns { &both } else { &both[1..] });
+        env.hear(Signal::Confirmed);
+        // A list before the Cluster is deleted needs a second one too.
+        list(&mut env, if returns { &both } else { &both[1..] });
+        assert_eq!(env.take_second_lists().is_empty(), returns);
+        env.hear(Signal::Confirmed).pass(Duration::from_secs(3600));
+        assert_eq!(env.endpoint("edge").is_some(), returns);
+        assert!(env.endpoint("far").is_some());
+    }
+}
+
+#[test]
 fn new_leader_deletes_no_cluster_before_it_has_listed_the_profiles() {
     let edge = || profile(MANAGERS, "edge", "https://edge.example");
     let mut env = hub(vec![edge()]);
