@@ -130,8 +130,12 @@ impl Index {
         true
     }
 
-    /// Removes a member that is no longer engaged, whatever it holds.
+    /// Removes a member that is no longer engaged, whatever it holds. Nothing depends on one that
+    /// was not observed.
     pub fn stop_watching(&mut self, name: &ClusterName) {
+        if !self.members.contains_key(name) {
+            return;
+        }
         self.remove_member(name);
         self.note_engagement(name);
     }

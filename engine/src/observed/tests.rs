@@ -56,6 +56,15 @@ fn answered_change_of_a_cluster_touches_all_services() {
 }
 
 #[test]
+fn member_that_is_left_out_again_touches_nothing() {
+    let mut env = three_services();
+    env.index.stop_watching(&name("member1"));
+    assert!(marked(&mut env).contains(&item("foo")));
+    env.index.stop_watching(&name("member1"));
+    assert_eq!(marked(&mut env), []);
+}
+
+#[test]
 fn a_change_touches_the_service_that_it_concerns() {
     let mut env = three_services();
     env.on("member1", slice("foo-abc", "foo").endpoint("10.1.0.5"));
