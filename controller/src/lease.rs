@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use causeway::process::backoff::{random, spread};
 use causeway::process::liveness::{Heartbeat, Stalled};
+use causeway::process::readiness::Readiness;
 use causeway_engine::model::{Failure, FailureKind};
 use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub transitions: LeaseTransitions,
     /// Heartbeat of the loop that writes.
     pub progress: Option<Heartbeat>,
+    /// Readiness of the process: one that is not ready takes the Lease later than others.
+    pub readiness: Option<Readiness>,
 }
 
 impl Default for Settings {
@@ -73,6 +76,7 @@ impl Default for Settings {
             request_deadline: Duration::from_secs(4),
             transitions: LeaseTransitions::default(),
             progress: None,
+            readiness: None,
         }
     }
 }
@@ -113,6 +117,7 @@ impl Lease {
             place: format!("{namespace}/{name}"),
             settings,
             seen: None,
+            free_since: None,
             reported: None,
         };
         Self::candidate(Leadership::Follower { holder: None }, Some(election))
@@ -172,6 +177,8 @@ struct Election {
     place: String,
     settings: Settings,
     seen: Option<Seen>,
+    /// Time since which nobody else holds the Lease, until it is this process's.
+    free_since: Option<Instant>,
     reported: Option<Failure>,
 }
 
@@ -308,9 +315,15 @@ impl Election {
         }
         let now = Instant::now();
         match decide(self.seen.as_ref(), now, &self.settings) {
-            Move::Wait { holder, .. } => Ok(Leadership::Follower {
-                holder: Some(holder),
-            }),
+            Move::Wait { holder, .. } => {
+                self.free_since = None;
+                Ok(Leadership::Follower {
+                    holder: Some(holder),
+                })
+            }
+            next if next != Move::Renew && !self.may_take(now) => {
+                Ok(Leadership::Follower { holder: None })
+            }
             next @ (Move::Create | Move::Take | Move::Renew) => {
                 if next == Move::Create {
                     self.seen = None;
@@ -321,11 +334,21 @@ impl Election {
                     Timestamp::now(),
                 );
                 self.store(claim).await?;
+                self.free_since = None;
                 Ok(Leadership::Leader {
                     until: now + self.settings.renew_deadline,
                 })
             }
         }
+    }
+
+    /// Whether this process may take a Lease that is free. One that is not ready, which could plan
+    /// nothing, leaves it to another for the duration of a claim.
+    fn may_take(&mut self, now: Instant) -> bool {
+        let since = *self.free_since.get_or_insert(now);
+        let readiness = self.settings.readiness.as_ref();
+        readiness.is_none_or(|readiness| readiness.check().is_ok())
+            || now.duration_since(since) >= self.settings.duration
     }
 
     fn is_mine(&self) -> bool {
@@ -417,6 +440,10 @@ impl Election {
             (Leadership::Follower { .. }, Move::Wait { expires, .. }) => self
                 .jitter(self.settings.look)
                 .min(expires.saturating_duration_since(Instant::now())),
+            // A process that has just started will soon be ready.
+            (Leadership::Follower { .. }, _) if self.free_since.is_some() => {
+                self.jitter(self.settings.look / 8)
+            }
             (Leadership::Follower { .. }, _) => self.jitter(self.settings.look),
         }
     }

@@ -72,6 +72,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let election = lease::Settings {
         transitions: metrics.lease_transitions(),
         progress: Some(heartbeat.clone()),
+        readiness: Some(process.readiness.clone()),
         ..lease::Settings::default()
     };
     let agent = kube_client::replica("causeway-controller", &election.identity)?;

@@ -7,12 +7,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
 use causeway::api::bounds;
 use causeway::target::Token;
 use causeway_engine::model::{Failure, FailureKind};
+use futures::future::join;
 use k8s_openapi::jiff::Timestamp;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 use serde::Deserialize;
@@ -97,16 +99,30 @@ impl PluginCall {
             .spawn()
             .map_err(|error| self.failed("cannot be started", &error.to_string()))?;
         // Dropped before the plugin: the id of one that was not waited for is still its own.
-        let _group = ProcessGroup::of(&plugin);
+        let group = ProcessGroup::of(&plugin);
         let (stdout, stderr) = (plugin.stdout.take(), plugin.stderr.take());
-        let (output, complaint) = tokio::join!(head(stdout), tail(stderr));
-        let output = output.map_err(|error| self.failed("cannot be read", &error.to_string()))?;
+        let (mut output, mut complaint) = (Vec::new(), VecDeque::new());
+        let (read, status) = {
+            let readers = join(head(stdout, &mut output), tail(stderr, &mut complaint));
+            let mut readers = pin!(readers);
+            tokio::select! {
+                (read, ()) = &mut readers => (Ok((read, ())), plugin.wait().await),
+                status = plugin.wait() => {
+                    // What it leaves running may hold its pipes open.
+                    drop(group);
+                    (timeout(KILLED_WITHIN, readers).await, status)
+                }
+            }
+        };
+        if let Ok((Err(error), ())) = read {
+            return Err(self.failed("cannot be read", &error.to_string()));
+        }
         if output.len() > OUTPUT {
             return Err(self.failed("printed more than 1 MiB", ""));
         }
-        let status = plugin.wait().await;
         let status =
             status.map_err(|error| self.failed("cannot be waited for", &error.to_string()))?;
+        let complaint = String::from_utf8_lossy(complaint.make_contiguous());
         match status.success() {
             true => Ok(output),
             false => Err(self.failed(&format!("failed ({status})"), &complaint)),
@@ -177,18 +193,16 @@ async fn reap(group: Pid) {
 }
 
 /// Reads at most one byte more than [`OUTPUT`].
-async fn head(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
-    let mut output = Vec::new();
+async fn head(stream: Option<impl AsyncRead + Unpin>, output: &mut Vec<u8>) -> io::Result<()> {
     if let Some(stream) = stream {
         let mut bounded = stream.take(OUTPUT as u64 + 1);
-        bounded.read_to_end(&mut output).await?;
+        bounded.read_to_end(output).await?;
     }
-    Ok(output)
+    Ok(())
 }
 
 /// Reads to the end, and keeps the last [`STDERR`] bytes.
-async fn tail(stream: Option<impl AsyncRead + Unpin>) -> String {
-    let mut kept = VecDeque::new();
+async fn tail(stream: Option<impl AsyncRead + Unpin>, kept: &mut VecDeque<u8>) {
     let mut buffer = [0; 1024];
     if let Some(mut stream) = stream {
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
@@ -196,7 +210,6 @@ async fn tail(stream: Option<impl AsyncRead + Unpin>) -> String {
             kept.drain(..kept.len().saturating_sub(STDERR));
         }
     }
-    String::from_utf8_lossy(kept.make_contiguous()).into_owned()
 }
 
 #[cfg(test)]
@@ -227,6 +240,17 @@ mod tests {
         let given = call.run().await.unwrap();
         assert_eq!(given.token, Token::parse(b"abc").unwrap());
         assert_eq!(given.expiry, Some("2026-01-01T00:00:00Z".parse().unwrap()));
+    }
+
+    #[tokio::test]
+    async fn plugin_that_leaves_a_process_behind_gives_its_token() {
+        for command in ["sleep 1000", "setsid sleep 5"] {
+            let mut call = printing(r#"{"token":"abc"}"#);
+            call.args[1].insert_str(0, &format!("{command} & "));
+            let given = timeout(DEADLINE / 6, call.run()).await;
+            let given = given.expect("in time").unwrap();
+            assert_eq!(given.token, Token::parse(b"abc").unwrap());
+        }
     }
 
     #[tokio::test]

@@ -85,7 +85,18 @@ impl Controller {
         }
     }
 
+    /// Whether metrics show a cluster: not a member that is gone, whose last writes are answered.
+    fn shows(&self, target: &TargetCluster) -> bool {
+        match target {
+            TargetCluster::Hub => true,
+            TargetCluster::Member(name) => self.parts.index.member(name).is_some(),
+        }
+    }
+
     fn note_duration(&mut self, dispatch: &Dispatch, taken: Duration) {
+        if !self.shows(&dispatch.target) {
+            return;
+        }
         let cluster = dispatch.target.name();
         self.parts.metrics.write_took(cluster, taken);
         if self.slow_writes.is_news(cluster, taken, Instant::now()) {
@@ -108,9 +119,10 @@ impl Controller {
         let cluster = target.name();
         let (kind, verb) = (write.object().kind(), write.operation().verb());
         let (namespace, name) = (write.object().namespace(), write.object().name());
-        self.parts
-            .metrics
-            .wrote(cluster, kind, verb, answer.as_ref().err());
+        if self.shows(target) {
+            let metrics = &self.parts.metrics;
+            metrics.wrote(cluster, kind, verb, answer.as_ref().err());
+        }
         self.traces.written(item, span, answer.as_ref().err(), now);
         let is_copy = matches!(write.object(), ObjectId::Slice(_));
         let may_wait = is_copy && answer.is_ok() && finished == Finished::default();

@@ -65,9 +65,10 @@ impl Discovery {
             }
         }
         let is_new = before.is_none() && !matches!(self.served, Some(Some(_)));
-        self.pause = match is_new {
-            true => SOON,
-            false => EVERY,
+        self.pause = match (is_new, self.outage.is_some()) {
+            (true, true) => (self.pause * 2).clamp(SOON, EVERY),
+            (true, false) => SOON,
+            (false, _) => EVERY,
         };
         self.served.filter(|_| self.served != before)
     }
@@ -92,6 +93,7 @@ mod tests {
         assert_eq!(discovery.pause(), Duration::ZERO);
         for (step, (observed, news, pause)) in [
             (silent(), None, SOON),
+            (silent(), None, 2 * SOON),
             (Ok(None), Some(None), SOON),
             (Ok(None), None, EVERY),
             (Ok(served), Some(served), EVERY),

@@ -176,8 +176,28 @@ fn holder_at_late_hub(late: Duration, settings: Settings) -> Election {
         place: "ns/controller".to_owned(),
         settings,
         seen: Some(own),
+        free_since: None,
         reported: None,
     }
+}
+
+#[tokio::test]
+async fn process_that_is_not_ready_leaves_a_free_lease_to_another_for_a_while() {
+    let readiness = Readiness::default();
+    let awaited = readiness.awaits("Services of the hub");
+    let settings = Settings {
+        readiness: Some(readiness),
+        ..settings("a")
+    };
+    let mut election = holder_at_late_hub(Duration::ZERO, settings);
+    let now = Instant::now();
+    for (seconds, may) in [(0, false), (11, false), (12, true)] {
+        let may_take = election.may_take(now + Duration::from_secs(seconds));
+        assert_eq!(may_take, may, "{seconds} s");
+    }
+    election.free_since = None;
+    drop(awaited);
+    assert!(election.may_take(now));
 }
 
 #[tokio::test]
