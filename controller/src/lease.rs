@@ -39,6 +39,8 @@ use crate::apply::post;
 use crate::failure::Classify as _;
 use crate::metrics::LeaseTransitions;
 
+/// Interval at which a process that could take the Lease looks whether it is ready.
+const READY_EVERY: Duration = Duration::from_millis(50);
 /// Duration in a Lease that its holder released.
 const RELEASED: Duration = Duration::from_secs(1);
 
@@ -322,6 +324,7 @@ impl Election {
                 })
             }
             next if next != Move::Renew && !self.may_take(now) => {
+                self.until_ready().await;
                 Ok(Leadership::Follower { holder: None })
             }
             next @ (Move::Create | Move::Take | Move::Renew) => {
@@ -346,9 +349,20 @@ impl Election {
     /// nothing, leaves it to another for the duration of a claim.
     fn may_take(&mut self, now: Instant) -> bool {
         let since = *self.free_since.get_or_insert(now);
+        self.is_ready() || now.duration_since(since) >= self.settings.duration
+    }
+
+    fn is_ready(&self) -> bool {
         let readiness = self.settings.readiness.as_ref();
         readiness.is_none_or(|readiness| readiness.check().is_ok())
-            || now.duration_since(since) >= self.settings.duration
+    }
+
+    /// Waits until this process is ready, for the time between two looks at most.
+    async fn until_ready(&self) {
+        let end = Instant::now() + self.settings.look;
+        while !self.is_ready() && Instant::now() < end {
+            sleep(READY_EVERY).await;
+        }
     }
 
     fn is_mine(&self) -> bool {
@@ -440,10 +454,8 @@ impl Election {
             (Leadership::Follower { .. }, Move::Wait { expires, .. }) => self
                 .jitter(self.settings.look)
                 .min(expires.saturating_duration_since(Instant::now())),
-            // A process that has just started will soon be ready.
-            (Leadership::Follower { .. }, _) if self.free_since.is_some() => {
-                self.jitter(self.settings.look / 8)
-            }
+            // It has waited until it was ready.
+            (Leadership::Follower { .. }, _) if self.free_since.is_some() => Duration::ZERO,
             (Leadership::Follower { .. }, _) => self.jitter(self.settings.look),
         }
     }

@@ -238,8 +238,8 @@ async fn finish(
 async fn print_external(hub: &ApiServer, parts: &PartArgs, version: &str) -> Result<(), Failure> {
     if let Some(address) = &parts.tunnel {
         output::result(format_args!(
-            "start causeway-tunnel, which agents reach at {address}, with --tls-dir of the files in Secret causeway-tunnel there, \
-             and causeway-controller with --tunnel-front=http://HOST:7080 of it and, for members whose agents give the token, with \
+            "start causeway-tunnel, which agents reach at {address}, with --tls-dir of the files in Secret causeway-tunnel there \
+             and --front-bind=127.0.0.1:7080 if it runs beside the controller, because the front needs no credentials, and causeway-controller with --tunnel-front=http://HOST:7080 of it and, for members whose agents give the token, with \
              --tunnel-tls-dir of the files in Secret causeway-controller-tunnel"
         ))?;
     }

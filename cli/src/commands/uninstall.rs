@@ -146,7 +146,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
         return inventory.print_kept(&hub, args).await;
     }
     if let Some(release) = helm::release(&hub).await? {
-        return Err(inventory.of_helm(release).into());
+        return Err(inventory.of_helm(release, args.keep_services).into());
     }
     inventory.print_plan(&hub, &definitions, args)?;
     match args.keep_services {
@@ -233,10 +233,22 @@ impl Inventory {
         }
     }
 
-    /// Returns the error for an installation by Helm.
-    fn of_helm(&self, release: Release) -> UninstallError {
+    /// Returns the error for an installation by Helm. To keep the services, only finalizers are
+    /// removed after the release.
+    fn of_helm(&self, release: Release, keep_services: bool) -> UninstallError {
         let uninstall = format!("  helm uninstall {} -n {}", release.name, release.namespace);
-        let commands = [self.served.serving.commands(), uninstall].into_iter();
+        let Served {
+            serving, karmadas, ..
+        } = &self.served;
+        let (first, last) = match keep_services {
+            true => (Vec::new(), "  kubectl mcs uninstall --keep-services"),
+            false => {
+                let (profiles, karmadas) = (self.profiles.join("\n"), karmadas.commands());
+                let all = [profiles, karmadas.unwrap_or_default(), serving.commands()];
+                (all.into(), "")
+            }
+        };
+        let commands = first.into_iter().chain([uninstall, last.to_owned()]);
         let commands: Vec<_> = commands.filter(|one| !one.is_empty()).collect();
         UninstallError::OfHelm {
             release,

@@ -122,6 +122,14 @@ async fn kubectl_mcs_leaves_the_release_alone(fleet: &Fleet) {
         &refused,
         &format!("{release} | Nothing was removed | helm uninstall causeway -n causeway-system"),
     );
+    let refused = mcs(fleet, "uninstall --yes --keep-services")
+        .await
+        .refused();
+    says(
+        &refused,
+        "helm uninstall causeway -n causeway-system | kubectl mcs uninstall --keep-services",
+    );
+    assert!(!refused.contains("delete mcs"), "{refused}");
     // A release without the definitions leaves them to whom they are.
     let label = async |manager: &str| {
         let label = format!("app.kubernetes.io/managed-by={manager}");

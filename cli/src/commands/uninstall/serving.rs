@@ -133,7 +133,7 @@ impl Serving {
         let clusters = self.members().into_iter();
         let clusters =
             clusters.map(|name| format!("  kubectl mcs unjoin {name} --member-kubeconfig FILE"));
-        lines(services.chain(clusters))
+        both(lines(services), lines(clusters))
     }
 
     /// Returns the commands that remove the finalizers without cleanup, one per line.
@@ -145,7 +145,7 @@ impl Serving {
         });
         let clusters = self.members().into_iter();
         let clusters = clusters.map(|name| format!("  kubectl patch cluster {name} {patch}"));
-        lines(services.chain(clusters))
+        both(lines(services), lines(clusters))
     }
 }
 
@@ -194,6 +194,13 @@ fn counted(kind: &str, names: &[String]) -> String {
     let more = (names.len() > NAMED).then_some("...");
     let named: Vec<_> = named.chain(more).collect();
     format!("{} {kind}{plural} ({})", names.len(), named.join(", "))
+}
+
+/// Joins the lines of services and those of Clusters, either of which may be none.
+fn both(services: String, clusters: String) -> String {
+    let both = [services, clusters].into_iter();
+    let both: Vec<_> = both.filter(|lines| !lines.is_empty()).collect();
+    both.join("\n")
 }
 
 fn lines(all: impl Iterator<Item = String>) -> String {
@@ -374,5 +381,13 @@ mod tests {
         let commands = serving.commands();
         assert_eq!(commands.lines().count(), 11);
         assert!(commands.ends_with("  and 2 more like these"), "{commands}");
+        let namespaces = (0..12).map(|number| format!("ns{number:02}"));
+        let services: Vec<_> = namespaces
+            .map(|namespace| service(&namespace, "foo", &[labels::FINALIZER]))
+            .collect();
+        let serving = Serving::of(&services, &clusters, &ManagedByKarmada::default(), true);
+        for commands in [serving.commands(), serving.surrender()] {
+            assert_eq!(commands.lines().count(), 22, "{commands}");
+        }
     }
 }
