@@ -3,6 +3,7 @@
 use causeway::api::{Cluster, condition, labels};
 use causeway_engine::reasons::Reason;
 use kube::Resource;
+use serde_json::json;
 
 use crate::cluster::conditions::Conditions as _;
 
@@ -11,6 +12,13 @@ use crate::cluster::conditions::Conditions as _;
 pub(crate) fn is_kept(object: &impl Resource) -> bool {
     let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
     finalizers.iter().any(|one| one == labels::FINALIZER)
+}
+
+/// Returns the merge patch that removes causeway's finalizer, and those of no other program.
+pub(crate) fn surrender(finalizers: &[String]) -> String {
+    let others = finalizers.iter().filter(|one| *one != labels::FINALIZER);
+    let others: Vec<_> = others.collect();
+    json!({ "metadata": { "finalizers": others } }).to_string()
 }
 
 /// Returns the reason that a member cannot be cleaned up now, prefixed with a colon. Returns an
@@ -30,6 +38,16 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{cluster, ready};
+
+    #[test]
+    fn finalizers_of_other_programs_stay() {
+        let finalizers = ["karmada.io/other", labels::FINALIZER].map(str::to_owned);
+        for (finalizers, expected) in [(&finalizers[..], r#"["karmada.io/other"]"#), (&[], "[]")] {
+            let patch = surrender(finalizers);
+            let expected = format!(r#"{{"metadata":{{"finalizers":{expected}}}}}"#);
+            assert_eq!(patch, expected);
+        }
+    }
 
     #[test]
     fn cluster_that_cannot_be_cleaned_up_has_a_reason() {

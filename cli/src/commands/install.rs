@@ -18,6 +18,7 @@ use crate::cluster::bundle;
 use crate::cluster::bundle::parts::PartArgs;
 use crate::cluster::definitions::{self, CLUSTERS, SERVICES};
 use crate::cluster::helm::{self, Release};
+use crate::cluster::images;
 use crate::cluster::lease::{self, Controller};
 use crate::cluster::objects::{self, ObjectError, Run, preview};
 use crate::cluster::tunnel::authority::{AUTHORITY_SECRET, ENROLMENT_SECRET};
@@ -332,7 +333,7 @@ async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, Fail
 /// Sets the registry of each image to that of an earlier installation. A Deployment that is not
 /// there yet gets that of the others.
 async fn keep_registries(hub: &ApiServer, chosen: &mut [DynamicObject]) -> Result<(), Failure> {
-    let mut last = None;
+    let mut last = images::registry(hub).await?;
     for deployment in chosen.iter_mut().filter(|one| bundle::is_deployment(one)) {
         let stored = objects::get(hub, deployment).await?;
         let registry = stored.as_ref().and_then(bundle::registry);

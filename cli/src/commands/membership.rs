@@ -9,7 +9,7 @@ pub(crate) mod member;
 use std::fmt::Display;
 
 use crate::cluster::api_server::ApiServer;
-pub(crate) use crate::cluster::cleanup::{cleaning, is_kept};
+pub(crate) use crate::cluster::cleanup::{cleaning, is_kept, surrender};
 use crate::term::output::{self, OutputError};
 
 /// Prints the commands that delete the objects that the controller could not clean up.

@@ -130,8 +130,10 @@ type Definition = (Kind, Found);
 
 /// Removes causeway from a hub.
 pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failure> {
-    let hub = kubeconfigs::hub(hub, &args.members).await?;
+    // A member may have gone in an earlier run, so its kubeconfig is no mistake.
+    let hub = kubeconfigs::hub_of_any(hub, &args.members).await?;
     let mut inventory = Inventory::read(&hub).await?;
+    inventory.note_unknown(&hub)?;
     if args.keep_services {
         inventory
             .objects
@@ -171,6 +173,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Failu
     }
     for object in &inventory.objects {
         objects::remove(&hub, object).await?;
+    }
+    if args.keep_services {
+        keep_services::remove_rest(&hub, args.timeout).await?;
     }
     for definition in definitions {
         remove_definition(&hub, definition, args).await?;
@@ -212,6 +217,17 @@ impl Inventory {
             definitions,
             objects,
         })
+    }
+
+    /// Prints which kubeconfigs are of no member.
+    fn note_unknown(&self, hub: &ApiServer) -> Result<(), OutputError> {
+        let clusters = &self.served.clusters;
+        for name in hub.members.named() {
+            if !clusters.iter().any(|one| one.name_any() == *name) {
+                output::progress(format_args!("note: {name} is not joined"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether nothing of causeway is left, not even a finalizer.
@@ -503,6 +519,8 @@ async fn clean(
     }
     inventory.report_accounts()?;
     inventory.report_uncleaned(hub, &cleanup.problems).await?;
+    let orphans = inventory.orphans.iter().map(|(name, _)| name.to_string());
+    leftovers::report_without_cluster(hub, orphans.collect()).await?;
     let members = serving.members();
     let cleaned = members.iter();
     let cleaned = cleaned.filter_map(|name| ClusterName::try_from(name.as_str()).ok());

@@ -2,7 +2,7 @@
 //! for the controller's cleanup, and deletes the credentials. The other credentials on the hub are
 //! deleted last, because they identify an interrupted run.
 
-use causeway::api::{Cluster, MultiClusterService};
+use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{self, ClusterName, enrolment};
 use causeway::target::is_tunnelled;
 use kube::ResourceExt as _;
@@ -19,7 +19,7 @@ use crate::cluster::objects::{self, Run};
 use crate::cluster::wait::{self, TimedOut};
 use crate::commands::membership::hub::{self, HubError};
 use crate::commands::membership::member;
-use crate::commands::membership::{cleaning, is_kept, leftovers};
+use crate::commands::membership::{cleaning, is_kept, leftovers, surrender};
 use crate::observe::once;
 use crate::term::exit::{CommandError, Failure, PROBLEM};
 use crate::term::output::{self, OutputError};
@@ -58,10 +58,21 @@ pub(crate) enum UnjoinError {
     AnotherCluster(#[from] AnotherCluster),
     #[error(
         "the controller has not finished the cleanup of {name} within {seconds} s{late} (finalizers: {finalizers}); check that \
-         causeway-controller is running and run this again, or remove the finalizers without a cleanup: \
-         kubectl patch cluster {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}', and then run this again"
+         causeway-controller is running and run this again, or remove its finalizer without a cleanup: \
+         kubectl patch cluster {name} --type=merge -p '{patch}', and then run this again"
     )]
     NotCleaned {
+        name: ClusterName,
+        seconds: u64,
+        finalizers: String,
+        patch: String,
+        late: TimedOut,
+    },
+    #[error(
+        "Cluster {name} is not deleted within {seconds} s{late}: it has finalizers of other programs ({finalizers}); run this again \
+         once they have removed them"
+    )]
+    Held {
         name: ClusterName,
         seconds: u64,
         finalizers: String,
@@ -72,7 +83,7 @@ pub(crate) enum UnjoinError {
 impl CommandError for UnjoinError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NotCleaned { late, .. } => late.exit_code(),
+            Self::NotCleaned { late, .. } | Self::Held { late, .. } => late.exit_code(),
             _ => PROBLEM,
         }
     }
@@ -124,12 +135,17 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), Failure>
     for secret in &renewal {
         objects::remove(&hub, secret).await?;
     }
-    if let Some(stored) = stored
-        && objects::delete(&hub, &cluster).await?
-    {
-        let unready = gone(&hub, &name, args).await?;
-        output::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
-        report_uncleaned(&hub, stored, member.as_ref(), &unready).await?;
+    match stored {
+        Some(stored) if objects::delete(&hub, &cluster).await? => {
+            let unready = gone(&hub, &name, args).await?;
+            output::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
+            report_uncleaned(&hub, stored, member.as_ref(), &unready).await?;
+        }
+        // An earlier run may have ended before the member was clean.
+        _ => match &member {
+            Some(member) => leftovers::report_in(&hub, name.as_str(), member).await?,
+            None => leftovers::report_without_cluster(&hub, [name.to_string()].into()).await?,
+        },
     }
     match &member {
         Some(member) => {
@@ -228,7 +244,7 @@ async fn check_removable(
 /// Waits until the controller has removed its finalizer and the Cluster is deleted. Returns the
 /// last reason that the member was not ready for cleanup, or an empty string.
 async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<String, Failure> {
-    let (mut unready, mut finalizers) = (String::new(), String::new());
+    let (mut unready, mut finalizers) = (String::new(), Vec::new());
     let deadline = Instant::now() + args.timeout;
     let (clusters, waiting) = (hub.all::<Cluster>(), format!("the cleanup of {name}"));
     let is_gone = wait::until_shown(clusters, name.as_str(), deadline, &waiting, |cluster| {
@@ -236,18 +252,42 @@ async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<
         else {
             return Ok(());
         };
-        finalizers = cluster.finalizers().join(", ");
+        finalizers = cluster.finalizers().to_vec();
         unready = cleaning(cluster);
         Err(unready.clone())
     });
-    let is_gone = is_gone.await?;
-    is_gone.map_err(|(late, _)| UnjoinError::NotCleaned {
-        name: name.clone(),
-        seconds: args.timeout.as_secs(),
-        finalizers,
-        late,
-    })?;
-    Ok(unready)
+    match is_gone.await? {
+        Ok(_) => Ok(unready),
+        Err((late, _)) => Err(not_gone(name.clone(), args, &finalizers, late).into()),
+    }
+}
+
+/// Returns the error of a Cluster that has these finalizers at the deadline.
+fn not_gone(
+    name: ClusterName,
+    args: &UnjoinArgs,
+    finalizers: &[String],
+    late: TimedOut,
+) -> UnjoinError {
+    let (seconds, patch) = (args.timeout.as_secs(), surrender(finalizers));
+    let is_ours = finalizers.iter().any(|one| one == labels::FINALIZER);
+    let is_held = !finalizers.is_empty() && !is_ours;
+    let finalizers = finalizers.join(", ");
+    match is_held {
+        true => UnjoinError::Held {
+            name,
+            seconds,
+            finalizers,
+            late,
+        },
+        false => UnjoinError::NotCleaned {
+            name,
+            seconds,
+            finalizers,
+            patch,
+            late,
+        },
+    }
 }
 
 /// Prints whether objects remain in the member although its Cluster is deleted. The member is read,

@@ -32,13 +32,8 @@ const RENEW_AFTER: Duration = Duration::from_secs(60);
 /// # Errors
 /// [`RequestError`] if one is unusable, or if it is of a member that is not joined.
 pub(crate) async fn hub(args: &HubArgs, members: &MembersArgs) -> Result<ApiServer, RequestError> {
-    let hub = ApiServer::hub(args).await?;
-    let unusable = |why| RequestError::Kubeconfig {
-        side: Side::Member,
-        why,
-    };
-    let given = MemberKubeconfigs::read(members, args.kubeconfig.as_deref());
-    let given = given.map_err(|error| unusable(error.to_string()))?;
+    let hub = hub_of_any(args, members).await?;
+    let given = &hub.members;
     if !given.is_empty() {
         let all = ListParams::default();
         let list = hub.list_metadata::<Cluster>(hub.all(), &all).await;
@@ -55,10 +50,29 @@ pub(crate) async fn hub(args: &HubArgs, members: &MembersArgs) -> Result<ApiServ
                 .map_or(Ok(()), |why| Err(unusable(why)))?;
         }
     }
+    Ok(hub)
+}
+
+/// Connects to the hub, and reads the kubeconfigs of members that the user gives, joined or not.
+///
+/// # Errors
+/// [`RequestError`] if one is unusable.
+pub(crate) async fn hub_of_any(
+    args: &HubArgs,
+    members: &MembersArgs,
+) -> Result<ApiServer, RequestError> {
+    let hub = ApiServer::hub(args).await?;
+    let given = MemberKubeconfigs::read(members, args.kubeconfig.as_deref());
+    let given = given.map_err(|error| unusable(error.to_string()))?;
     Ok(ApiServer {
         members: Arc::new(given),
         ..hub
     })
+}
+
+fn unusable(why: String) -> RequestError {
+    let side = Side::Member;
+    RequestError::Kubeconfig { side, why }
 }
 
 /// Connects to a member with the user's rights, and checks that it is the member of the hub. A

@@ -1,6 +1,6 @@
 //! Finds objects of causeway in members that are removed, or that no controller cleans up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
@@ -83,6 +83,22 @@ pub(crate) async fn report_in(
         Ok(false) => {}
         Err(why) => all.unread.push(unread(name, &why)),
     }
+    all.print(hub).await
+}
+
+/// Prints that members without a Cluster cannot be read, and the command that deletes objects that
+/// may remain there.
+pub(crate) async fn report_without_cluster(
+    hub: &ApiServer,
+    names: BTreeSet<String>,
+) -> Result<(), Failure> {
+    let unread = names.into_iter();
+    let all = Leftovers {
+        unread: unread
+            .map(|name| format!("{name} (it has no Cluster)"))
+            .collect(),
+        ..Leftovers::default()
+    };
     all.print(hub).await
 }
 

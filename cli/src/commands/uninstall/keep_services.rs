@@ -62,11 +62,25 @@ pub(super) async fn remove_finalizers(
     for object in objects.iter().filter(is_first) {
         objects::remove(hub, object).await?;
     }
+    until_none_left(timeout, async || match holder(hub).await? {
+        Some(holder) => Ok(format!("{holder}, which holds Lease {CONTROLLER_LEASE}")),
+        None => remove_all(hub).await,
+    })
+    .await
+}
+
+/// Removes the finalizers that a controller has added since then: one that took the Lease before
+/// its rights were deleted.
+pub(super) async fn remove_rest(hub: &ApiServer, timeout: Duration) -> Result<(), Failure> {
+    until_none_left(timeout, async || remove_all(hub).await).await
+}
+
+async fn until_none_left(
+    timeout: Duration,
+    mut left: impl AsyncFnMut() -> Result<String, Failure>,
+) -> Result<(), Failure> {
     let left = wait::none_left(Instant::now() + timeout, "", async || {
-        let left = match holder(hub).await? {
-            Some(holder) => format!("{holder}, which holds Lease {CONTROLLER_LEASE}"),
-            None => remove_all(hub).await?,
-        };
+        let left = left().await?;
         Ok((!left.is_empty()).then_some(left))
     });
     match left.await? {

@@ -11,7 +11,7 @@ use kube::{Resource, ResourceExt};
 
 use crate::cluster::definitions::{Found, Origin};
 use crate::cluster::karmada::{self, Work};
-use crate::commands::membership::is_kept;
+use crate::commands::membership::{is_kept, surrender};
 use crate::observe::service::key_of;
 
 /// Maximum number of objects of a kind that a message names.
@@ -138,13 +138,16 @@ impl Serving {
 
     /// Returns the commands that remove the finalizers without cleanup, one per line.
     pub(super) fn surrender(&self) -> String {
-        let patch = "--type=merge -p '{\"metadata\":{\"finalizers\":null}}'";
+        let patch = |one: &DynamicObject| {
+            let patch = surrender(one.finalizers());
+            format!("{} --type=merge -p '{patch}'", one.name_any())
+        };
         let services = self.services.iter().map(|one| {
-            let (namespace, name) = (namespace(one), one.name_any());
-            format!("  kubectl -n {namespace} patch mcs {name} {patch}")
+            let (namespace, patch) = (namespace(one), patch(one));
+            format!("  kubectl -n {namespace} patch mcs {patch}")
         });
-        let clusters = self.members().into_iter();
-        let clusters = clusters.map(|name| format!("  kubectl patch cluster {name} {patch}"));
+        let clusters = self.clusters.iter();
+        let clusters = clusters.map(|one| format!("  kubectl patch cluster {}", patch(one)));
         both(lines(services), lines(clusters))
     }
 }
@@ -165,11 +168,13 @@ impl fmt::Display for Serving {
     }
 }
 
-/// Returns an object that identifies a stored one by kind, namespace, name and UID.
+/// Returns an object that identifies a stored one by kind, namespace, name and UID, with its
+/// finalizers.
 fn identity<K: Resource<DynamicType = ()>>(stored: &K) -> DynamicObject {
     let mut identity = DynamicObject::new(&stored.name_any(), &ApiResource::erase::<K>(&()));
     identity.metadata.namespace = stored.namespace();
     identity.metadata.uid = stored.uid();
+    identity.metadata.finalizers = Some(stored.finalizers().to_vec());
     identity
 }
 
@@ -294,11 +299,8 @@ mod tests {
             services.to_string(),
             "2 MultiClusterServices (shop/foo, shop/bar)"
         );
-        assert!(
-            services
-                .surrender()
-                .starts_with("  kubectl -n shop patch mcs foo --type=merge")
-        );
+        let patch = r#"  kubectl -n shop patch mcs bar --type=merge -p '{"metadata":{"finalizers":["karmada.io/other"]}}'"#;
+        assert_eq!(services.surrender().lines().nth(1), Some(patch));
         assert!(Serving::of(&[], &clusters[2..], &ManagedByKarmada::default(), true).is_empty());
     }
 
