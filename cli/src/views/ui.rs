@@ -73,6 +73,8 @@ pub(crate) struct Finished {
     pub time: Timestamp,
     /// Whether every path was tried and works.
     pub works: bool,
+    /// Whether a path is known to fail.
+    pub fails: bool,
     /// Result, or the error that ended the run.
     pub summary: String,
     pub untried: Vec<String>,

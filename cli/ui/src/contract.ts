@@ -35,6 +35,8 @@ export interface VerifyRun {
   time: string;
   /** Whether every path was tried and works. */
   works: boolean;
+  /** Whether a path is known to fail. */
+  fails: boolean;
   /** Result, or the error that ended the run. */
   summary: string;
   /** Reasons that some paths were not tried. */

@@ -34,9 +34,9 @@ function isUnstored(run: VerifyRun, stored: Verified | undefined): boolean {
   return !time || !started || time < started;
 }
 
-/** A run that does not work has a failure, an unknown outcome or an untried path: only its stored result distinguishes them. */
+/** Health of a run, or of its result on the hub, which a later run may have replaced: `partial` if nothing is known to fail. */
 function runHealth(run: VerifyRun, stored: Verified | undefined): Health {
-  const fails = stored && !isUnstored(run, stored) ? resultHealth(stored) === "bad" : !run.works;
+  const fails = stored && !isUnstored(run, stored) ? resultHealth(stored) === "bad" : run.fails;
   if (fails) return "bad";
   return run.works && run.untried.length === 0 ? "ok" : "partial";
 }

@@ -732,7 +732,7 @@ export async function unknown_outcomes_of_verify_are_partial(browser, fixture) {
 export async function run_whose_result_is_not_stored_is_shown(browser, fixture) {
   const at = (second) => new Date(Date.UTC(2026, 10, 20, 12, 0, second)).toISOString();
   await shownReady(browser, fixture, async (watched, foo) => {
-    const ran = (last) => fixture.change({ server: { ...data.SERVER, verify: { last: { service: "shop/foo", time: at(30), works: true, untried: [], ...last } } } });
+    const ran = (last) => fixture.change({ server: { ...data.SERVER, verify: { last: { service: "shop/foo", time: at(30), works: true, fails: false, untried: [], ...last } } } });
     const stored = (second, results) => {
       const verified = { time: at(second), summary: `result of second ${second}`, results };
       fixture.explain("shop/foo", data.explanation(foo, (made) => Object.assign(made, { verified })));
@@ -747,8 +747,14 @@ export async function run_whose_result_is_not_stored_is_shown(browser, fixture) 
     ran({ summary: "not everything was tried", untried: ["the result of shop/foo is not stored on the hub: forbidden"] });
     await watched.says("is not stored on the hub: forbidden");
     assert.equal(await outcome(watched, "Run of"), "partial");
-    ran({ summary: "everything works" });
+    ran({ summary: "no answer", works: false });
     await watched.saysNoMore("is not stored on the hub");
+    assert.equal(await outcome(watched, "Run of"), "partial", "an outcome is unknown");
+    ran({ summary: "a timeout", works: false, fails: true });
+    await watched.says("a timeout");
+    assert.equal(await outcome(watched, "Run of"), "bad");
+    ran({ summary: "everything works" });
+    await watched.saysNoMore("a timeout");
     await stored(31, [{}]);
     await watched.saysNoMore("Run of");
     ran({ summary: "no answer", works: false });
@@ -777,7 +783,7 @@ export async function verify_is_started_where_the_server_offers_it(browser, fixt
     await watched.says("dialling 4 paths from 2 pods");
     assert.ok(await button.isDisabled());
     await watched.axe("verify runs");
-    const last = { service: "shop/foo", time: since, works: false, summary: "from member2 to pods of member1 0 of 3 work (timeout)", untried: ["edge: no context"] };
+    const last = { service: "shop/foo", time: since, works: false, fails: true, summary: "from member2 to pods of member1 0 of 3 work (timeout)", untried: ["edge: no context"] };
     fixture.change({ server: server({ last }) });
     await watched.says("0 of 3 work (timeout)");
     await watched.says("edge: no context");

@@ -110,8 +110,8 @@ impl Verifier {
 /// Returns the row of an ended run. `time` is its start: the result that the run stores on the hub
 /// is not older, and the page shows the row of a run whose result the hub lacks.
 fn finished(service: String, time: Timestamp, report: Result<Report, Failure>) -> Finished {
-    let (works, summary, untried) = match report {
-        Err(error) => (false, error.to_string(), Vec::new()),
+    let (works, fails, summary, untried) = match report {
+        Err(error) => (false, false, error.to_string(), Vec::new()),
         Ok(report) => {
             let results = report.services.first();
             let results = results.and_then(|one| one.verification(time));
@@ -127,13 +127,15 @@ fn finished(service: String, time: Timestamp, report: Result<Report, Failure>) -
             }
             untried.truncate(UNTRIED - 1);
             untried.extend(last);
-            (report.works && report.complete, summary, untried)
+            let works = report.works && report.complete;
+            (works, !report.works, summary, untried)
         }
     };
     Finished {
         service,
         time,
         works,
+        fails,
         summary,
         untried,
     }
@@ -142,6 +144,24 @@ fn finished(service: String, time: Timestamp, report: Result<Report, Failure>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unknown_outcome_is_no_failure() {
+        for (works, complete, expected) in [
+            (true, true, (true, false)),
+            (true, false, (false, false)),
+            (false, false, (false, true)),
+            (false, true, (false, true)),
+        ] {
+            let report = Report {
+                works,
+                complete,
+                ..Report::default()
+            };
+            let row = finished(String::new(), Timestamp::UNIX_EPOCH, Ok(report));
+            assert_eq!((row.works, row.fails), expected, "{works} {complete}");
+        }
+    }
 
     #[test]
     fn finished_run_has_its_start_and_the_last_untried_reason() {
