@@ -1,6 +1,7 @@
 //! Evidence of what is absent from the hub.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
@@ -22,6 +23,8 @@ pub(crate) struct HubEvidence {
     pub namespaces: ListEvidence,
     /// Time since which absence from its lists counts: complete lists of all kinds were observed.
     pub(crate) listed_since: Option<TimePoint>,
+    /// Time since then for which its Services were not watched.
+    pub(crate) services_unwatched: Duration,
     /// Term of this process.
     pub(crate) term: Term,
     /// Time at which the last of its lists came in that term; `None` before, and without a term.

@@ -435,10 +435,11 @@ impl Hub {
     }
 
     fn apply_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
-        let was_failing = self.evidence.services.failing_since().is_some();
+        let failing = self.evidence.services.failing_since();
         self.evidence.services.observe(&signal, now);
         change.placement |= matches!(signal, Signal::Listed(_));
-        if was_failing && matches!(signal, Signal::Connected) {
+        if let (Some(since), Signal::Connected) = (failing, &signal) {
+            self.note_outage(since, now);
             change.services.extend(self.lacking().cloned());
         }
         if matches!(&signal, Signal::Deleted(object) if !self.has_service(object)) {
@@ -451,6 +452,20 @@ impl Hub {
         }
         for key in &gone {
             self.remove_service(key, now, change);
+        }
+    }
+
+    /// Notes that Services were not watched between two times, which count for no grace period.
+    fn note_outage(&mut self, from: TimePoint, to: TimePoint) {
+        if let Some(listed) = self.evidence.listed_since {
+            self.evidence.services_unwatched += to.since(from.max(listed));
+        }
+        for lost in self.lost.values_mut() {
+            let of_service = lost.service.iter_mut().map(|(_, since)| since);
+            let of_ports = lost.ports.iter_mut().map(|(_, since)| since);
+            for since in of_service.chain(of_ports) {
+                *since = since.after(to.since(from.max(*since)));
+            }
         }
     }
 

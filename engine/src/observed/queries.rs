@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use causeway::api::labels;
 use causeway::domain::path::Path;
@@ -45,6 +46,11 @@ impl Index {
     /// Returns the time since which absence from the hub's lists counts.
     pub(crate) fn hub_listed_since(&self) -> Option<TimePoint> {
         self.hub.evidence.listed_since
+    }
+
+    /// Returns the time for which the hub's Services were not watched since then.
+    pub(crate) fn hub_services_unwatched(&self) -> Duration {
+        self.hub.evidence.services_unwatched
     }
 
     /// Returns the time since which the watch of the hub's Services fails.

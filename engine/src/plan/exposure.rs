@@ -88,7 +88,7 @@ fn expose_at(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed {
     let lost = lost.and_then(|lost| lost.service.as_ref());
     let held_until = match lost {
         Some((_, since)) => {
-            let until = end_of_grace(inputs, *since);
+            let until = since.after(inputs.settings.service_grace);
             (now < until).then_some(until)
         }
         None => forgotten_until(inputs),
@@ -120,16 +120,10 @@ fn expose_at(inputs: Inputs<'_>, spec: &MultiClusterService) -> Exposed {
 /// Returns the end of the grace period of a service that was exposed before this process started.
 /// The time of its removal is unknown, so the period begins with the first list of the hub.
 fn forgotten_until(inputs: Inputs<'_>) -> Option<TimePoint> {
-    let until = end_of_grace(inputs, inputs.index.hub_listed_since()?);
+    let since = inputs.index.hub_listed_since()?;
+    let until = since.after(inputs.settings.service_grace);
+    let until = until.after(inputs.index.hub_services_unwatched());
     (inputs.now < until && inputs.index.owns_native(inputs.key)).then_some(until)
-}
-
-/// Returns the end of the grace period of a loss. It begins again when the watch of the hub's
-/// Services works again.
-fn end_of_grace(inputs: Inputs<'_>, lost: TimePoint) -> TimePoint {
-    let recovered = inputs.index.hub_services_recovered_at();
-    let since = recovered.map_or(lost, |recovered| recovered.max(lost));
-    since.after(inputs.settings.service_grace)
 }
 
 fn expose_ports(inputs: Inputs<'_>, spec: &MultiClusterService, service: &ServiceView) -> Exposed {
@@ -176,9 +170,10 @@ fn held_ports(
     if missing.is_empty() {
         return Vec::new();
     }
+    let grace = inputs.settings.service_grace;
     let lost = inputs.index.lost_service(inputs.key).into_iter();
     let lost = lost.flat_map(|lost| lost.ports.iter().rev());
-    let lost = lost.map(|(shape, since)| (shape.clone(), end_of_grace(inputs, *since)));
+    let lost = lost.map(|(shape, since)| (shape.clone(), since.after(grace)));
     let lost = lost.filter(|(_, until)| inputs.now < *until);
     lost.chain(forgotten_ports(inputs, service, missing))
         .collect()
