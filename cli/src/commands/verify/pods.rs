@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::domain::ServiceKey;
@@ -36,7 +37,7 @@ const MAX_OLD: u32 = 100;
 /// Maximum time in which a run deletes its pods in all members.
 pub(super) const DELETE_WITHIN: Duration = Duration::from_secs(30);
 /// Maximum number of pods of a member that are created or deleted concurrently.
-const AT_ONCE: usize = 16;
+const AT_ONCE: u32 = 16;
 
 /// Properties that all pods of a run share.
 #[derive(Clone, Debug)]
@@ -183,8 +184,8 @@ pub(super) struct Pods<'a> {
     member: &'a ApiServer,
     namespace: &'a str,
     names: Mutex<Vec<String>>,
-    /// Limit of concurrent creations.
-    creations: Semaphore,
+    /// Limit of concurrent creations, each of which has a permit until it is answered.
+    creations: Arc<Semaphore>,
     /// Pods of earlier runs that ended or will not start.
     earlier: Vec<String>,
 }
@@ -195,7 +196,7 @@ impl<'a> Pods<'a> {
             member,
             namespace,
             names: Mutex::default(),
-            creations: Semaphore::new(AT_ONCE),
+            creations: Arc::new(Semaphore::new(AT_ONCE as usize)),
             earlier: Vec::new(),
         }
     }
@@ -205,7 +206,8 @@ impl<'a> Pods<'a> {
     }
 
     /// Records a pod, and creates it before the deadline. Returns its name. A pod that the member
-    /// refused does not exist, and is not recorded.
+    /// refused does not exist, and is not recorded. If this future is dropped, the creation goes on
+    /// until it is answered.
     pub(super) async fn create(
         &self,
         pod: DynamicObject,
@@ -213,9 +215,17 @@ impl<'a> Pods<'a> {
     ) -> Result<String, String> {
         let name = pod.name_any();
         let created = async {
-            let _turn = self.creations.acquire().await;
+            let turn = Arc::clone(&self.creations).acquire_owned().await;
             self.names.lock().push(name.clone());
-            objects::create(self.member, &pod).await
+            let member = self.member.clone();
+            let created = tokio::spawn(async move {
+                let _turn = turn;
+                objects::create(&member, &pod).await
+            });
+            // Nothing ends the task, which only a panic could end early.
+            created
+                .await
+                .unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()))
         };
         match timeout_at(deadline, created).await {
             Ok(Ok(())) => Ok(name),
@@ -317,6 +327,9 @@ impl<'a> Pods<'a> {
     /// runs. Returns the error of each pod of this run that may still exist. A pod of an earlier
     /// run does nothing, and the next run deletes it.
     pub(super) async fn delete(&self, deadline: Instant) -> Vec<String> {
+        // A creation that is answered after the deletion would leave its pod.
+        let answered = self.creations.acquire_many(AT_ONCE);
+        timeout_at(deadline, answered).await.ok();
         let names = self.names.lock().clone();
         let earlier = self.earlier.iter().map(|name| (name, false));
         let all = names.iter().map(|name| (name, true)).chain(earlier);
@@ -325,7 +338,7 @@ impl<'a> Pods<'a> {
             left.filter(|_| is_own)
         });
         let deletions: Vec<_> = deletions.collect();
-        let deleted = stream::iter(deletions).buffer_unordered(AT_ONCE);
+        let deleted = stream::iter(deletions).buffer_unordered(AT_ONCE as usize);
         let left: Vec<_> = deleted.collect().await;
         let mut left: Vec<_> = left.into_iter().flatten().collect();
         left.sort();
@@ -442,8 +455,6 @@ fn describe(status: &PodStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use kube::client::Body;
     use tokio::sync::Barrier;
     use tower::service_fn;
@@ -579,7 +590,7 @@ mod tests {
 
     #[tokio::test]
     async fn pods_are_deleted_at_once_and_only_own_ones_are_left() {
-        let barrier = Arc::new(Barrier::new(AT_ONCE));
+        let barrier = Arc::new(Barrier::new(AT_ONCE as usize));
         let refuse = service_fn(move |_: http::Request<Body>| {
             let barrier = Arc::clone(&barrier);
             async move {
@@ -600,11 +611,37 @@ mod tests {
             ..Pods::new(&member, "causeway-system")
         };
         let left = pods.delete(Instant::now() + Duration::from_secs(10)).await;
-        assert_eq!(left.len(), AT_ONCE, "{left:?}");
+        assert_eq!(left.len(), AT_ONCE as usize, "{left:?}");
         for why in left {
             assert!(why.starts_with("pod causeway-system/own-"), "{why}");
             assert!(why.contains("forbidden by the member"), "{why}");
         }
+    }
+
+    #[tokio::test]
+    async fn pod_whose_creation_is_dropped_is_deleted_after_it() {
+        let methods = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&methods);
+        let slow = service_fn(move |request: http::Request<Body>| {
+            let log = Arc::clone(&log);
+            async move {
+                if request.method() == http::Method::POST {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                log.lock().push(request.method().clone());
+                let (code, body) = failure(500, "no");
+                let body = Body::from(body.into_bytes());
+                http::Response::builder().status(code).body(body)
+            }
+        });
+        let member = server(Side::Member, kube::Client::new(slow, "default"));
+        let pods = Pods::new(&member, "causeway-system");
+        let pod = run().pod("dial-0", &Role::Dial(&[]), None).expect("a pod");
+        let soon = Instant::now() + Duration::from_millis(50);
+        pods.create(pod, soon).await.expect_err("it is late");
+        pods.delete(Instant::now() + Duration::from_secs(10)).await;
+        let expected = [http::Method::POST, http::Method::DELETE];
+        assert_eq!(*methods.lock(), expected);
     }
 
     #[test]
