@@ -39,8 +39,7 @@
 //! - An API server that does not answer, or that no longer serves a kind in a single discovery
 //!   ([`discovery`]), has deleted nothing. Nor has a member that is not synced, or a server that
 //!   answers 404 without naming the object.
-//! - While the watch of the hub's Services fails, none of them, and no port, is missing. While that
-//!   of a namespace's ClusterProfiles fails, or before a new leader has listed them, none is gone.
+//! - While the watch of the hub's Services fails, none of them, and no port, is missing.
 //! - A version that a copy names and that its source's cluster does not show is lost only if a
 //!   second list does not show it either ([`rollback`]).
 //! - A service whose slices no complete list covers is unknown, in a member of which exposed slices

@@ -215,11 +215,6 @@ impl Hub {
         self.profiles.suspect_gone(made)
     }
 
-    /// Returns the time from which the ClusterProfile of a Cluster counts as gone.
-    pub(super) fn profile_gone_at(&self, name: &ClusterName, namespace: &str) -> Option<TimePoint> {
-        self.profiles.gone_at(name, namespace, self.evidence.term)
-    }
-
     /// Whether a MultiClusterService of that key exists.
     pub(crate) fn exposes(&self, key: &ServiceKey) -> bool {
         self.multi_cluster_services.contains_key(key)

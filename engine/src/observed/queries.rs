@@ -78,11 +78,6 @@ impl Index {
         &self.hub.profiles
     }
 
-    /// Returns the time from which the ClusterProfile of that name and namespace counts as gone.
-    pub(crate) fn profile_gone_at(&self, name: &ClusterName, namespace: &str) -> Option<TimePoint> {
-        self.hub.profile_gone_at(name, namespace)
-    }
-
     /// Returns a property of a cluster (KEP-2149): its name, a label of its Cluster, or its region.
     /// The hub alone names them: a member cannot attract traffic by what it says of itself.
     pub(crate) fn property<'a>(&'a self, name: &'a ClusterName, key: &str) -> Option<&'a str> {

@@ -27,7 +27,7 @@ pub(super) fn write(index: &Index, name: &ClusterName, now: TimePoint) -> Option
     match profiles.get(name, made.namespace) {
         Some(profile) => Some(Write::patch(object, patch(cluster, profile)?)),
         None => {
-            let gone_at = index.profile_gone_at(name, made.namespace);
+            let gone_at = profiles.gone_at(name, made.namespace);
             let is_due = gone_at.is_some_and(|at| at <= now);
             is_due.then(|| Write::delete(object, &cluster.uid, &cluster.resource_version))
         }
@@ -38,7 +38,7 @@ pub(super) fn write(index: &Index, name: &ClusterName, now: TimePoint) -> Option
 /// later than `now`.
 pub(super) fn deleted_at(index: &Index, name: &ClusterName, now: TimePoint) -> Option<TimePoint> {
     let made = index.cluster(name)?.made_of()?;
-    let at = index.profile_gone_at(name, made.namespace);
+    let at = index.profiles().gone_at(name, made.namespace);
     at.filter(|at| now < *at)
 }
 

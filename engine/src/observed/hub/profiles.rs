@@ -6,8 +6,7 @@ use std::time::Duration;
 use causeway::domain::ClusterName;
 
 use super::{Change, ClusterView};
-use crate::evidence::list::ListEvidence;
-use crate::model::{Profile, ProfileId, Signal, Term, TimePoint};
+use crate::model::{Profile, ProfileId, Signal, TimePoint};
 
 /// Time for which a profile is gone before its Cluster is deleted. The API server deletes all
 /// profiles before their definition, whose deletion is noticed within half a minute.
@@ -20,13 +19,11 @@ const RETAINED: Duration = Duration::from_secs(600);
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     all: BTreeMap<ProfileId, Profile>,
-    /// Lists of each namespace.
-    lists: BTreeMap<Box<str>, ListEvidence>,
     /// Namespaces whose last list was complete and not empty. An empty list proves nothing: it may
     /// be that of a definition that was deleted and created again.
     listed: BTreeSet<Box<str>>,
-    /// Profiles that a watch showed deleted since the last list, or that a second list lacks and of
-    /// which a Cluster is left, each with the time of that event.
+    /// Profiles that a watch showed deleted, or that a second list lacks and of which a Cluster is
+    /// left, each with the time of that event.
     gone: BTreeMap<ProfileId, TimePoint>,
     /// Profiles that a list lacks and for which a second list was requested.
     suspected: BTreeSet<ProfileId>,
@@ -63,23 +60,16 @@ impl Profiles {
         clusters: ClustersAt<'_>,
         change: &mut Change,
     ) {
-        let list = self.lists.entry(namespace.into()).or_default();
-        list.observe(&signal, clusters.now);
         match signal {
-            // What was observed deleted before counts again, or for the first time.
-            Signal::Connected | Signal::Current(_) => {
-                change.clusters.extend(clusters.made_in(namespace).cloned());
-            }
             Signal::Listed(profiles) => {
                 let is_listed = |id: &ProfileId| *id.namespace == *namespace;
                 for id in self.all.keys().filter(|id| is_listed(id)) {
                     mark(&id.name, change);
                 }
                 self.all.retain(|id, _| !is_listed(id));
-                // The deletions before may be those of another definition.
-                self.drop_evidence(namespace);
-                if !profiles.is_empty() {
-                    self.listed.insert(namespace.into());
+                match profiles.is_empty() {
+                    true => self.drop_evidence(namespace),
+                    false => drop(self.listed.insert(namespace.into())),
                 }
                 for profile in profiles {
                     self.put(profile, change);
@@ -113,7 +103,6 @@ impl Profiles {
         for name in clusters.made_in(namespace) {
             let id = id(name, namespace);
             if !self.all.contains_key(&id) {
-                self.suspected.remove(&id);
                 self.gone.entry(id).or_insert(clusters.now);
                 change.clusters.insert(name.clone());
             }
@@ -161,24 +150,12 @@ impl Profiles {
             .min_by_key(|profile| profile.created)
     }
 
-    /// Returns the time from which the profile counts as gone: a watch that works since showed it
-    /// deleted, or two lists of other profiles of its namespace lack it, [`GONE_FOR`] before.
-    /// `None` while the watch fails, as it does once the definition serves another version, and
-    /// until its list is as new as the `term`.
-    pub(super) fn gone_at(
-        &self,
-        name: &ClusterName,
-        namespace: &str,
-        term: Term,
-    ) -> Option<TimePoint> {
-        let list = self.lists.get(namespace)?;
+    /// Returns the time from which the profile counts as gone: a watch showed it deleted, or two
+    /// lists of other profiles of its namespace lack it, [`GONE_FOR`] before.
+    pub(crate) fn gone_at(&self, name: &ClusterName, namespace: &str) -> Option<TimePoint> {
         let id = id(name, namespace);
-        if list.failure.is_some() || list.term < term || self.all.contains_key(&id) {
-            return None;
-        }
-        let since = *self.gone.get(&id)?;
-        let recovered = list.recovered_at();
-        let since = recovered.map_or(since, |recovered| recovered.max(since));
+        let since = self.gone.get(&id);
+        let since = since.filter(|_| !self.all.contains_key(&id))?;
         Some(since.after(GONE_FOR))
     }
 

@@ -163,62 +163,6 @@ fn definition_that_is_deleted_with_its_profiles_takes_no_cluster_along() {
 }
 
 #[test]
-fn deleted_profile_proves_nothing_while_its_watch_fails() {
-    let edge = || profile(MANAGERS, "edge", "https://edge.example");
-    let mut env = hub(vec![edge()]);
-    env.hear(Signal::Deleted(edge()))
-        .pass(Duration::from_secs(50));
-    env.hear(Signal::Failed(Failure::timeout()))
-        .pass(Duration::from_secs(3600));
-    env.hear(Signal::Connected).pass(Duration::from_secs(50));
-    assert!(env.endpoint("edge").is_some());
-    env.pass(Duration::from_secs(60));
-    assert_eq!(env.endpoint("edge"), None);
-}
-
-#[test]
-fn deleted_profile_proves_nothing_while_another_definition_is_listed_once() {
-    let both = ["edge", "far"].map(|name| profile(MANAGERS, name, "https://x.example"));
-    let list = |env: &mut Environment, profiles: &[Profile]| {
-        env.hear(Signal::Listed(profiles.to_vec()));
-    };
-    for returns in [true, false] {
-        let mut env = hub(both.clone().into());
-        for one in &both {
-            env.hear(Signal::Deleted(one.clone()));
-        }
-        // Its manager has made only one of them again.
-        list(&mut env, &both[1..]);
-        assert!(env.take_second_lists().contains(&TargetCluster::Hub));
-        env.pass(Duration::from_secs(3600));
-        assert!(env.endpoint("edge").is_some());
-        list(&mut env, if returns { &both } else { &both[1..] });
-        env.hear(Signal::Confirmed);
-        // A list before the Cluster is deleted needs a second one too.
-        list(&mut env, if returns { &both } else { &both[1..] });
-        assert_eq!(env.take_second_lists().is_empty(), returns);
-        env.hear(Signal::Confirmed).pass(Duration::from_secs(3600));
-        assert_eq!(env.endpoint("edge").is_some(), returns);
-        assert!(env.endpoint("far").is_some());
-    }
-}
-
-#[test]
-fn new_leader_deletes_no_cluster_before_it_has_listed_the_profiles() {
-    let edge = || profile(MANAGERS, "edge", "https://edge.example");
-    let mut env = hub(vec![edge()]);
-    env.hear(Signal::Deleted(edge()));
-    env.index.begin_term(1);
-    for kind in [Kind::Mcs, Kind::Service, Kind::Cluster, Kind::Namespace] {
-        env.observe_hub(hub_event(kind, Signal::Current(1)));
-    }
-    env.pass(Duration::from_secs(3600));
-    assert!(env.endpoint("edge").is_some());
-    env.hear(Signal::Current(1)).pass(Duration::from_secs(60));
-    assert_eq!(env.endpoint("edge"), None);
-}
-
-#[test]
 fn initial_list_without_a_profile_deletes_nothing_before_a_second_one() {
     let both = ["edge", "far"].map(|name| profile(MANAGERS, name, "https://x.example"));
     let [_, far] = both.clone();
